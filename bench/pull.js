@@ -1,5 +1,5 @@
-// What a pull transfers: `node bench/pull.js DATA RELEASE…` signs releases of a copy of a data directory one after the other. One node pulls
-// each as the full files, one in the pull form and once more, when nothing is new. It prints the bytes of all bodies.
+// What a pull transfers: `node bench/pull.js DATA RELEASE…` signs releases of a copy of a data directory one after the other. A node pulls
+// each, and once more, when nothing is new. It prints the bytes of all bodies.
 import { execFile, execFileSync } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -15,12 +15,10 @@ const origin = join(dir, 'origin');
 const repository = join(dir, 'repository');
 const ipatlas = (...args) => execFileSync(process.execPath, [CLI, ...args], { stdio: ['ignore', 'ignore', 'inherit'] });
 
-let hidden = /^$/;
 let answers = [];
 const server = createServer(({ url }, response) => {
   const path = join(repository, decodeURIComponent(url));
-  // A form that is not the signed one: the full files are fetched.
-  const body = !existsSync(path) ? undefined : hidden.test(url) ? '-' : readFileSync(path);
+  const body = existsSync(path) ? readFileSync(path) : undefined;
   response.writeHead(body === undefined ? 404 : 200).end(body);
   answers.push([url.replace(/^.*\/(?:[0-9a-f]{64}\.)?/, ''), body?.length ?? 0]);
 });
@@ -43,9 +41,6 @@ try {
   ipatlas('repo', 'init', repository, '--data', origin);
   for (const release of releases) {
     ipatlas('repo', 'add', repository, release, '--data', origin);
-    hidden = /release\.ipc$/;
-    await pull(`${release}, full files`, 'full');
-    hidden = /^$/;
     await pull(release, 'node');
     await pull('nothing new', 'node');
   }

@@ -15,6 +15,7 @@ import { readSeed } from '../src/database/seed.js';
 import { verifyWithReport } from '../src/database/verify.js';
 import { AtlasError } from '../src/errors.js';
 import { HISTORY_DAYS } from '../src/limits.js';
+import { LABELS, NETWORKS } from '../src/rangefile/partitions.js';
 import { unpackRelease } from './compact-release.js';
 import { loadOverrides, type Override } from './config/overrides.js';
 import { loadReference, type Reference } from './config/reference.js';
@@ -40,7 +41,7 @@ import {
   type StageResult,
   timed,
 } from './stage.js';
-import { compile } from './stages/compile.js';
+import { compile, type OtherContent } from './stages/compile.js';
 import { fetchSources } from './stages/fetch.js';
 import type { GateInput } from './stages/gate.js';
 import { ingestSources } from './stages/ingest.js';
@@ -285,9 +286,11 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
       merge({ sources: ingested.splice(0), reference, countries, overrides, evidence, owned }, note),
     );
     const labels = await labelsOf(labelFiles, reference);
-    return timed(context, 'compile', () =>
-      compile({ merged, networks, networksDate, labels, inputs, missing, identity, overrides: overridesFile }, context),
-    );
+    const others: OtherContent[] = [];
+    if (networks !== undefined) others.push({ partition: NETWORKS, content: networks });
+    if (labels !== undefined) others.push({ partition: LABELS, content: labels.merged });
+    const made = { merged, others, networksDate, labels: labels?.inputs, inputs, missing, identity };
+    return timed(context, 'compile', () => compile({ ...made, overrides: overridesFile }, context));
   };
   const compiled = await mergeAndCompile();
   const forced = await publishGated(compiled, context, { ...publishing, delegations });

@@ -8,6 +8,7 @@ import { verifyRelease } from '../src/database/verify.js';
 import { messageOf } from '../src/errors.js';
 import { makeFolder, replaceFile } from '../src/files.js';
 import type { BoundedRanges } from '../src/range/columns.js';
+import { NETWORKS } from '../src/rangefile/partitions.js';
 import { describeRelease } from '../src/report/release-report.js';
 import { reportPage } from '../src/report/report-page.js';
 import type { StoredReport } from '../src/report/stored-report.js';
@@ -63,7 +64,10 @@ export async function publishGated(
   });
   const inputHash = verified.manifest.input_hash;
   const gated = await timed(context, 'gate', () =>
-    compareWithCurrent(release, verified, context, { limits: config.gates, ...checks }),
+    compareWithCurrent(release, { ...verified, networks: verified.others.get(NETWORKS) }, context, {
+      limits: config.gates,
+      ...checks,
+    }),
   );
   const rolledBack = checkRolledBack(dataDir, inputHash);
   const result: GateResult = { ...gated, refusals: [...rolledBack, ...gated.refusals] };

@@ -1,7 +1,6 @@
 /**
- * Pulls the current release of a signed repository: metadata and files are checked by TUF, range file and mirror are rebuilt from
- * the pull form, and the release passes this machine's own gates before it is published, as after a
- * build.
+ * Pulls the current release of a signed repository: metadata and files are checked by TUF, range files and mirror are rebuilt from
+ * the pull form, and the release passes this machine's own gates before it is published, as after a build.
  */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -9,38 +8,28 @@ import { join } from 'node:path';
 import { CompactCountries } from '../src/compact/countries.js';
 import { unpackCompact } from '../src/database/compact.js';
 import { PULL_DIR, type PullState, pullStatePath, readPullState } from '../src/database/pull-state.js';
-import {
-  currentReleaseId,
-  keptReleaseDirs,
-  LABEL_FILE,
-  MANIFEST_FILE,
-  type Manifest,
-  MIRROR_FILE,
-  NETWORK_FILE,
-  RANGE_FILE,
-  RELEASE_ID,
-  RELEASES_DIR,
-  type Refusal,
-  readManifest,
-} from '../src/database/release.js';
+import { currentReleaseId, MIRROR_FILE, RELEASE_ID, RELEASES_DIR, type Refusal } from '../src/database/release.js';
 import { checkReleaseMirror, openReleaseRanges } from '../src/database/release-files.js';
 import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
 import { makeFolder, replaceFile } from '../src/files.js';
 import { HISTORY_DAYS } from '../src/limits.js';
-import type { MirrorRanges } from '../src/mirror/writer.js';
-import { type LabelFile, openLabelFile, openNetworkFile, openRangeFile } from '../src/rangefile/reader.js';
 import { withoutCredentials } from '../src/url.js';
-import { unpackFiles } from './compact-release.js';
+import { unpackRelease } from './compact-release.js';
 import { loadOverrides } from './config/overrides.js';
 import { loadReference } from './config/reference.js';
 import { loadSources } from './config/sources.js';
 import { type PullLimits, RepositoryClient, removeDownloads, trustedExpiry, untrusted } from './distribution/client.js';
 import { pullHistory } from './distribution/history.js';
-import { COLUMNS_FILE, CURRENT_TARGET, PULL_FORM } from './distribution/repository.js';
+import {
+  CURRENT_TARGET,
+  type CurrentTarget,
+  PULL_FORM,
+  REPOSITORY_FORMAT,
+  signedOutputs,
+} from './distribution/repository.js';
 import { RefusedError, type RefusedOutcome } from './gates/refusal.js';
 import { withDataDir } from './operations/data-dir.js';
 import { currentText, publishGated } from './publish-gated.js';
-import { joinMirrorColumns, writeLocalMirror } from './release-mirror.js';
 import { type FinishedRelease, type StageContext, type StageResult, timed } from './stage.js';
 
 export interface PullOptions {
@@ -71,18 +60,28 @@ export interface PullResult {
   forced: Refusal[];
 }
 
-/** Returns the id of the release that the repository offers, and the targets of its packs of history. */
-async function offeredByRepository(
-  client: RepositoryClient,
-  workDir: string,
-): Promise<{ id: string; packs: string[] }> {
+/**
+ * Returns what the repository offers.
+ *
+ * @throws AtlasError E_UNTRUSTED if it names no release, E_DAMAGED if it has another format
+ */
+async function offeredByRepository(client: RepositoryClient, workDir: string): Promise<CurrentTarget> {
   const path = join(workDir, CURRENT_TARGET);
   await client.get(CURRENT_TARGET, path);
-  const { release, history } = parseObject(readFileSync(path, 'utf8'));
-  if (typeof release === 'string' && RELEASE_ID.test(release)) {
-    return { id: release, packs: Array.isArray(history) ? history.map(String) : [] };
+  const { format, release, outputs, history } = parseObject(readFileSync(path, 'utf8'));
+  if (typeof release !== 'string' || !RELEASE_ID.test(release)) {
+    throw untrusted(`${CURRENT_TARGET} of the repository does not name a release`);
   }
-  throw untrusted(`${CURRENT_TARGET} of the repository does not name a release`);
+  if (format === REPOSITORY_FORMAT) {
+    const list = Array.isArray(history) ? history.map(String) : [];
+    return { format, release, outputs: Array.isArray(outputs) ? outputs.map(String) : [], history: list };
+  }
+  const isNewer = typeof format === 'number' && format > REPOSITORY_FORMAT;
+  const advice = isNewer ? 'update ipatlas here' : 'its operator must update ipatlas, and run "ipatlas repo add" again';
+  throw new AtlasError(
+    'E_DAMAGED',
+    `the repository has the format ${format ?? 1}, and this ipatlas reads format ${REPOSITORY_FORMAT}; ${advice}`,
+  );
 }
 
 /** Parses a JSON object; returns an empty one for anything else. */
@@ -95,33 +94,19 @@ function parseObject(text: string): Record<string, unknown> {
   }
 }
 
-/** Returns whether a release is the current one and its files are whole. */
-function isCurrent(dataDir: string, id: string, note: StageContext['note']): boolean {
+/** Returns whether a release is the current one, with the files that were signed, and they are whole. */
+function isCurrent(dataDir: string, { release: id, outputs }: CurrentTarget, note: StageContext['note']): boolean {
   if (currentReleaseId(dataDir) !== id) return false;
   const dir = join(dataDir, RELEASES_DIR, id);
   try {
-    openReleaseRanges(dir);
+    const { manifest } = openReleaseRanges(dir);
     checkReleaseMirror(dir);
-    return true;
+    return String(signedOutputs(manifest)) === String(outputs);
   } catch (error) {
     if (!(error instanceof AtlasError)) throw error;
     note(`the current release ${id} is damaged and will be pulled again: ${error.message}`);
     return false;
   }
-}
-
-/** Returns the files on this machine that have a name and a hash, for example after a rollback at the origin. */
-function localCopies(dataDir: string, wanted: string, hash: string): string[] {
-  return keptReleaseDirs(dataDir)
-    .filter((dir) => {
-      try {
-        return readManifest(dir).outputs.some(({ name, sha256 }) => name === wanted && sha256 === hash);
-      } catch (error) {
-        if (error instanceof AtlasError) return false; // a damaged release
-        throw error;
-      }
-    })
-    .map((dir) => join(dir, wanted));
 }
 
 /**
@@ -165,88 +150,28 @@ function readIfPresent(path: string): string {
   return existsSync(path) ? readFileSync(path, 'utf8') : '';
 }
 
-/** A release of which only the mirror is missing. */
-interface FetchedRelease extends FinishedRelease {
-  manifest: Manifest;
-  /** What the mirror is written from. */
-  ranges: MirrorRanges;
-}
-
-/**
- * Rebuilds the range file of a release, and its networks, from its pull form.
- *
- * @param manifest the signed one, which has the hashes of both
- * @param dir directory of the new files
- * @returns the ranges of the mirror; undefined if the repository has no pull form, or one that does not give the signed file
- * @throws AtlasError E_FETCH if the pull form cannot be fetched
- */
-async function rebuildFiles(
-  client: RepositoryClient,
-  manifest: Manifest,
-  dir: string,
-  { workDir, note }: StageContext,
-): Promise<MirrorRanges | undefined> {
-  const form = `${manifest.id}/${PULL_FORM}`;
-  if (!(await client.has(form))) return undefined;
-  const path = join(workDir, PULL_FORM);
-  try {
-    await client.get(form, path);
-    const compact = new CompactCountries(unpackCompact(readFileSync(path), form), form);
-    return unpackFiles(compact, manifest, form, dir);
-  } catch (error) {
-    if (!(error instanceof AtlasError) || !['E_UNTRUSTED', 'E_DAMAGED'].includes(error.code)) throw error;
-    note(`the full files are pulled, because the pull form is refused: ${error.message}`);
-    return undefined;
-  }
-}
-
-/**
- * Stage `fetch`: gets a release into a folder. The range file is a copy on this machine, or rebuilt from the pull form, or
- * downloaded.
- */
-async function fetchRelease(
+/** Stage `fetch`: gets the pull form of a release; returns its path. */
+async function fetchForm(
   client: RepositoryClient,
   id: string,
-  context: StageContext,
-): Promise<StageResult<FetchedRelease>> {
-  const { dataDir, workDir } = context;
-  const dir = join(workDir, 'release');
-  mkdirSync(dir);
-  await client.get(`${id}/${MANIFEST_FILE}`, join(dir, MANIFEST_FILE));
-  const manifest = readManifest(dir);
-  if (manifest.id !== id) {
-    throw untrusted(`the manifest of release ${id} is that of ${manifest.id}`);
-  }
-  const copiesOf = async (name: string): Promise<string[]> =>
-    localCopies(dataDir, name, await client.hashOf(`${id}/${name}`));
-  let labels: LabelFile | undefined;
-  if (manifest.labels !== undefined) {
-    const path = join(dir, LABEL_FILE);
-    await client.get(`${id}/${LABEL_FILE}`, path, await copiesOf(LABEL_FILE));
-    labels = openLabelFile(path, manifest.labels.columns);
-  }
-  const rangeFile = join(dir, RANGE_FILE);
-  const copies = await copiesOf(RANGE_FILE);
-  const rebuilt = copies.length === 0 ? await rebuildFiles(client, manifest, dir, context) : undefined;
-  if (rebuilt !== undefined) {
-    return { output: { id, dir, manifest, ranges: { ...rebuilt, labels } }, counts: { release: id } };
-  }
-  await client.get(`${id}/${RANGE_FILE}`, rangeFile, copies);
-  const columns = join(workDir, COLUMNS_FILE);
-  await client.get(`${id}/${COLUMNS_FILE}`, columns);
-  const file = openRangeFile(rangeFile);
-  const ranges = joinMirrorColumns(file, manifest.inputs, readFileSync(columns), COLUMNS_FILE);
-  if (manifest.outputs.some(({ name }) => name === NETWORK_FILE)) {
-    const path = join(dir, NETWORK_FILE);
-    await client.get(`${id}/${NETWORK_FILE}`, path, await copiesOf(NETWORK_FILE));
-    ranges.networks = openNetworkFile(path);
-  }
-  return { output: { id, dir, manifest, ranges: { ...ranges, labels } }, counts: { release: id } };
+  { workDir }: StageContext,
+): Promise<StageResult<string>> {
+  const path = join(workDir, PULL_FORM);
+  await client.get(`${id}/${PULL_FORM}`, path);
+  return { output: path, counts: { release: id, bytes: statSync(path).size } };
 }
 
-/** Stage `compile`: writes the mirror. */
-function compileMirror({ id, dir, manifest, ranges }: FetchedRelease): StageResult<FinishedRelease> {
-  writeLocalMirror(dir, manifest, ranges);
+/**
+ * Stage `compile`: rebuilds the files of the release, and writes its mirror.
+ *
+ * @throws AtlasError E_UNTRUSTED if it is another release; E_DAMAGED if this ipatlas cannot read it
+ */
+function compileForm(path: string, id: string, { workDir }: StageContext): StageResult<FinishedRelease> {
+  const dir = join(workDir, 'release');
+  mkdirSync(dir);
+  const form = `${id}/${PULL_FORM}`;
+  const manifest = unpackRelease(new CompactCountries(unpackCompact(readFileSync(path), form), form), form, dir);
+  if (manifest.id !== id) throw untrusted(`${form} is that of release ${manifest.id}`);
   return { output: { id, dir }, counts: { mirror_bytes: statSync(join(dir, MIRROR_FILE)).size } };
 }
 
@@ -259,23 +184,24 @@ async function runPull(options: PullOptions, context: StageContext, stateDir: st
     config.overrides === undefined ? { rows: [] } : loadOverrides(config.overrides, reference, context.asOf);
 
   const client = await RepositoryClient.open({ url, root, stateDir, workDir, limits, note });
-  const { id, packs } = await offeredByRepository(client, workDir);
+  const offered = await offeredByRepository(client, workDir);
+  const { release: id, history: packs } = offered;
   const historyDays = options.historyDays ?? HISTORY_DAYS;
   const memory = new RefusalMemory(stateDir, [
-    await client.hashOf(`${id}/${MANIFEST_FILE}`),
+    await client.hashOf(`${id}/${PULL_FORM}`),
     currentReleaseId(dataDir),
     context.asOf,
     config.gates,
     config.overrides === undefined ? '' : readFileSync(config.overrides, 'utf8'),
   ]);
   if (!force) memory.repeat(note);
-  if (!force && isCurrent(dataDir, id, note)) {
+  if (!force && isCurrent(dataDir, offered, note)) {
     note(`nothing has changed; ${currentText(dataDir)}`);
     if (historyDays > 0) await pullHistory(client, packs, context);
     return { id, outcome: 'unchanged', forced: [] };
   }
-  const fetched = await timed(context, 'fetch', () => fetchRelease(client, id, context));
-  const compiled = await timed(context, 'compile', () => compileMirror(fetched));
+  const form = await timed(context, 'fetch', () => fetchForm(client, id, context));
+  const compiled = await timed(context, 'compile', () => compileForm(form, id, context));
   const { sentinels, networkSentinels } = reference;
   const forced = await memory.keep(() =>
     publishGated(compiled, context, {

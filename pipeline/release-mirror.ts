@@ -5,7 +5,6 @@
  * large as all other files together.
  */
 import { join } from 'node:path';
-import { gunzipSync, gzipSync } from 'node:zlib';
 import {
   describeStoredFile,
   MANIFEST_FILE,
@@ -13,15 +12,10 @@ import {
   type ManifestInput,
   MIRROR_FILE,
 } from '../src/database/release.js';
-import { AtlasError, messageOf } from '../src/errors.js';
 import { replaceFile } from '../src/files.js';
 import { openMirror } from '../src/mirror/reader.js';
 import { type MirrorRanges, type MirrorSource, writeMirror } from '../src/mirror/writer.js';
-import { type RangeFile, rangeColumns } from '../src/rangefile/reader.js';
 import { LAYERS, sourceLayer } from './merging/candidates.js';
-
-/** Largest size in bytes that the mirror's columns may unpack to (256 MiB); those of 600,000 ranges have 4 MB. */
-const MAX_MIRROR_COLUMNS_BYTES = 268_435_456;
 
 /** What the mirror says about a release as a whole. */
 export interface MirroredRelease {
@@ -113,94 +107,5 @@ export function readMirrorLayers(path: string): { v4: Uint32Array; v6: Uint32Arr
     return { v4: layers(4), v6: layers(6) };
   } finally {
     database.close();
-  }
-}
-
-/** The columns of one family, by range. */
-interface FamilyColumns {
-  /** The layers that won somewhere in the range, one bit per layer. */
-  sources: number[];
-  /** In percent, 0 to 100; only if the sources voted. */
-  confidence?: number[];
-}
-
-/** The content of the columns file, before compression. */
-interface MirrorColumns {
-  ipv4: FamilyColumns;
-  ipv6: FamilyColumns;
-}
-
-/**
- * Reads the columns of a mirror that the range file does not have.
- *
- * @param path of the mirror, verified to have the ranges of the range file
- * @param inputs of the release
- * @returns gzip-compressed JSON: `{"ipv4":{"sources":[…],"confidence":[…]},"ipv6":{…}}`, one number per range
- */
-export function readMirrorColumns(path: string, inputs: readonly ManifestInput[]): Buffer {
-  const database = openMirror(path);
-  try {
-    const numbers = (sql: string): number[] => database.prepare<[], number>(sql).pluck().all();
-    const family = (name: 'ipv4' | 'ipv6'): FamilyColumns => ({
-      sources: numbers(`SELECT sources FROM ${name}_range ORDER BY first`),
-      ...(isByEvidence(inputs) && {
-        confidence: numbers(
-          `SELECT coalesce(percent, 100) FROM ${name}_range LEFT JOIN ${name}_confidence USING (first) ORDER BY first`,
-        ),
-      }),
-    });
-    const columns: MirrorColumns = { ipv4: family('ipv4'), ipv6: family('ipv6') };
-    return gzipSync(JSON.stringify(columns));
-  } finally {
-    database.close();
-  }
-}
-
-/** Returns a column as a typed array, after checking its length and its values. */
-function checkedColumn<Column extends Uint32Array | Uint8Array>(
-  values: unknown,
-  column: Column,
-  max: number,
-  name: string,
-): Column {
-  const isWhole =
-    Array.isArray(values) &&
-    values.length === column.length &&
-    values.every((value) => Number.isInteger(value) && value >= 0 && value <= max);
-  if (!isWhole) throw new Error(`${name} is not a list of ${column.length} whole numbers from 0 to ${max}`);
-  column.set(values);
-  return column;
-}
-
-/**
- * Joins the ranges of a range file with the columns that {@link readMirrorColumns} returned.
- *
- * @param compressed the columns
- * @param name of their file, for the message
- * @throws AtlasError E_DAMAGED if they are not the columns of such a file
- */
-export function joinMirrorColumns(
-  file: RangeFile,
-  inputs: readonly ManifestInput[],
-  compressed: Buffer,
-  name: string,
-): MirrorRanges {
-  try {
-    const json = gunzipSync(compressed, { maxOutputLength: MAX_MIRROR_COLUMNS_BYTES }).toString('utf8');
-    const columns = JSON.parse(json) as Partial<Record<string, Partial<FamilyColumns>>> | null;
-    const join = (family: 4 | 6) => {
-      const ranges = rangeColumns(file, family);
-      const { sources, confidence } = columns?.[`ipv${family}`] ?? {};
-      return {
-        ...ranges,
-        layers: checkedColumn(sources, new Uint32Array(ranges.count), 2 ** 32 - 1, `ipv${family}.sources`),
-        confidence: isByEvidence(inputs)
-          ? checkedColumn(confidence, new Uint8Array(ranges.count), 100, `ipv${family}.confidence`)
-          : new Uint8Array(ranges.count).fill(100),
-      };
-    };
-    return { v4: join(4), v6: join(6), records: file.records };
-  } catch (error) {
-    throw new AtlasError('E_DAMAGED', `${name} is damaged: ${messageOf(error)}`, { cause: error });
   }
 }

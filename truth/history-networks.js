@@ -9,9 +9,9 @@ import { join } from 'node:path';
 import { importHistory } from '../dist/pipeline/index.js';
 import { parseAddress } from '../dist/src/address/parse.js';
 import { openArchive } from '../dist/src/history/archive.js';
-import { networksAt } from '../dist/src/history/day.js';
-import { NETWORKS } from '../dist/src/history/partition.js';
+import { partitionAt } from '../dist/src/history/day.js';
 import { networkPeriodsOf } from '../dist/src/history/periods.js';
+import { NETWORKS } from '../dist/src/rangefile/partitions.js';
 import { findIPv4, findIPv6 } from '../dist/src/rangefile/search.js';
 import { random, seriesDir } from './series.js';
 import { isSpecial } from './special.js';
@@ -59,7 +59,7 @@ try {
   for (const version of VERSIONS) {
     const day = dateOf(version);
     const started = process.cpuUsage();
-    const networks = networksAt(dataDir, day);
+    const networks = partitionAt(dataDir, day, NETWORKS);
     const { user, system } = process.cpuUsage(started);
     const different = new Map();
     const tables = tablesOf(version).map(rowsOf);

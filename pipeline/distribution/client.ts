@@ -361,11 +361,6 @@ export class RepositoryClient {
     }
   }
 
-  /** Returns whether there is a target. */
-  async has(path: string): Promise<boolean> {
-    return (await this.#updater.getTargetInfo(path)) !== undefined;
-  }
-
   async #target(path: string): Promise<TargetFile> {
     const target = await this.#updater.getTargetInfo(path);
     if (target !== undefined) return target;
@@ -382,19 +377,14 @@ export class RepositoryClient {
   }
 
   /**
-   * Gets a target: a copy of it on this machine, or else a download. Its length and hash are checked.
+   * Downloads a target. Its length and hash are checked.
    *
    * @param path the target's name in the repository
    * @param file path of the new file
-   * @param copies files that may be copies of it
    * @throws AtlasError E_FETCH if it cannot be fetched, E_UNTRUSTED if there is no such target or it is not what was signed
    */
-  async get(path: string, file: string, copies: readonly string[] = []): Promise<void> {
+  async get(path: string, file: string): Promise<void> {
     const target = await this.#target(path);
-    for (const copy of copies) {
-      copyFileSync(copy, file);
-      if ((await this.#updater.findCachedTarget(target, file)) !== undefined) return;
-    }
     this.#fetcher.failure = undefined;
     try {
       await this.#updater.downloadTarget(target, file);

@@ -3,10 +3,11 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { AtlasError, messageOf, systemErrorCode } from '../../src/errors.js';
 import { openArchive } from '../../src/history/archive.js';
+import type { Archived } from '../../src/history/entry.js';
 import { isPackName, PACK_LIST_FILE, packName, parsePackList, readPack } from '../../src/history/pack.js';
-import { type ArchivedPartition, COUNTRIES, NETWORKS } from '../../src/history/partition.js';
 import { addPack, listPacks, settle } from '../../src/history/write.js';
 import type { FileRecord } from '../../src/rangefile/layout.js';
+import { archivedPartitions } from '../../src/rangefile/partitions.js';
 import { hashFile } from '../fetching/cache.js';
 import type { StageContext } from '../stage.js';
 import type { RepositoryClient } from './client.js';
@@ -32,22 +33,23 @@ async function isPresent(client: Client, target: string, path: string): Promise<
   return existsSync(path) && hashFile(path) === (await client.hashOf(target));
 }
 
-async function takePacks<Rec extends FileRecord>(
+async function takePacks(
   client: Client,
   offered: readonly string[],
   { dataDir, workDir }: PullContext,
-  partition: ArchivedPartition<Rec>,
+  partition: Archived<FileRecord>,
 ): Promise<void> {
+  const target = partition.history!;
   const first = openArchive(dataDir, partition).entries.find(({ origin }) => origin === 'own');
   if (first === undefined) return;
   const last = packName(first.time);
   const packs = offered
-    .filter((path) => dirname(path) === partition.folder)
+    .filter((path) => dirname(path) === target)
     .map((path) => basename(path))
     .filter((name) => isPackName(name) && name <= last)
     .sort();
   if (packs.length === 0) return;
-  const folder = join(dataDir, partition.folder);
+  const folder = join(dataDir, target);
   const here = [...listedPacks(folder), ...readdirSync(folder).filter(isPackName)];
   // What the repository has forgotten stays here; what was removed between other packs was an import.
   const belong = new Set([...here.filter((name) => name < packs[0]!), ...packs]);
@@ -55,11 +57,10 @@ async function takePacks<Rec extends FileRecord>(
   for (const name of here) if (!belong.has(name)) rmSync(join(folder, name), { force: true });
   for (const name of packs.reverse()) {
     const path = join(folder, name);
-    const target = `${partition.folder}/${name}`;
     // What the repository adds to the month of the first publication here came after it.
-    if (name === last ? isIntact(path, name) : await isPresent(client, target, path)) continue;
+    if (name === last ? isIntact(path, name) : await isPresent(client, `${target}/${name}`, path)) continue;
     const download = join(workDir, name);
-    await client.get(target, download);
+    await client.get(`${target}/${name}`, download);
     addPack(folder, name, readFileSync(download));
   }
 }
@@ -84,8 +85,7 @@ function listedPacks(folder: string): string[] {
 export async function pullHistory(client: Client, offered: readonly string[], context: PullContext): Promise<void> {
   try {
     settle(context.dataDir);
-    await takePacks(client, offered, context, COUNTRIES);
-    await takePacks(client, offered, context, NETWORKS);
+    for (const partition of archivedPartitions()) await takePacks(client, offered, context, partition);
   } catch (error) {
     if (!(error instanceof AtlasError) && systemErrorCode(error) === undefined) throw error;
     context.note(`the history of the repository is not complete here: ${messageOf(error)}`);

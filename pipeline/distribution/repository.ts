@@ -5,12 +5,9 @@
  *     root.json                               the newest root metadata, for new nodes
  *     metadata/<version>.<role>.json          root, targets and snapshot
  *     metadata/timestamp.json
- *     targets/<sha256>.current.json           names the release that nodes follow
- *     targets/<id>/<sha256>.manifest.json
- *     targets/<id>/<sha256>.release.ipc       the pull form: all of a release in the compact form, with Brotli
- *     targets/<id>/<sha256>.ranges.ipr        if a client cannot use it: the range file of the release
- *     targets/<id>/<sha256>.labels.ipr        only with `repo add --labels`
- *     targets/<id>/<sha256>.mirror.json.gz    and the columns of the mirror that the range file does not have
+ *     targets/<sha256>.current.json           names the release that nodes follow, and what it has
+ *     targets/<id>/<sha256>.release.ipc       the pull form: all of a release in the compact form, with Brotli; its labels
+ *                                             only with `repo add --labels`
  *     targets/history/<sha256>.2026-11.pack   the history of a month, and that of its networks below history/networks;
  *                                             current.json names these targets
  *
@@ -22,24 +19,16 @@ import { existsSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync,
 import { basename, dirname, join, resolve } from 'node:path';
 import { Metadata, MetadataKind, MetaFile, Root, Snapshot, TargetFile, Targets, Timestamp } from '@tufjs/models';
 import { compressCompact } from '../../src/database/compact.js';
-import {
-  LABEL_FILE,
-  MANIFEST_FILE,
-  MIRROR_FILE,
-  NETWORK_FILE,
-  RANGE_FILE,
-  withoutLabels,
-} from '../../src/database/release.js';
+import { type Manifest, MIRROR_FILE, publishedManifest } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, causedError, misuse, RESTORE, systemErrorCode, writeError } from '../../src/errors.js';
 import { flush, makeFolder, replaceFile } from '../../src/files.js';
 import { openArchive } from '../../src/history/archive.js';
 import { encodePacks } from '../../src/history/pack.js';
-import { COUNTRIES, NETWORKS } from '../../src/history/partition.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS, SIGNATURE_RENEW_SHARE } from '../../src/limits.js';
+import { archivedPartitions, PARTITIONS } from '../../src/rangefile/partitions.js';
 import { packRelease } from '../compact-release.js';
 import { lockDirectory } from '../operations/lock.js';
-import { readMirrorColumns } from '../release-mirror.js';
 import { createKey, type KeyRing, ROLES, type Role, readKeys } from './keys.js';
 
 /** Version of the TUF specification that the metadata follows. */
@@ -48,7 +37,25 @@ const SPEC_VERSION = '1.0.31';
 /** Names of targets. */
 export const CURRENT_TARGET = 'current.json';
 export const PULL_FORM = 'release.ipc';
-export const COLUMNS_FILE = 'mirror.json.gz';
+
+/** Version of what a repository offers, so that a node that is too old for it says so. Format 1 had the files of a release, too. */
+export const REPOSITORY_FORMAT = 2;
+
+/** The content of `current.json`. */
+export interface CurrentTarget {
+  format: typeof REPOSITORY_FORMAT;
+  /** Id of the release that nodes follow. */
+  release: string;
+  /** What it has; see {@link signedOutputs}. */
+  outputs: string[];
+  /** The targets of the packs of history. */
+  history: string[];
+}
+
+/** Returns the files of a release with their hashes, but for the mirror, which each machine writes itself. */
+export function signedOutputs({ outputs }: Manifest): string[] {
+  return outputs.flatMap(({ name, sha256: hash }) => (name === MIRROR_FILE ? [] : [`${name} ${hash}`])).sort();
+}
 
 /** Folders of a repository. */
 export const METADATA_DIR = 'metadata';
@@ -434,7 +441,7 @@ function addFile(dir: string, path: string, content: Uint8Array): TargetFile {
 
 /** Returns the targets with a release added as the current one, and without the oldest releases. */
 function withRelease(targets: Readonly<Record<string, TargetFile>>, added: TargetFile[], id: string) {
-  const replaced = ['.', COUNTRIES.folder, NETWORKS.folder, id];
+  const replaced = ['.', ...archivedPartitions().map(({ history }) => history!), id];
   const others = Object.values(targets).filter(({ path }) => !replaced.includes(dirname(path)));
   // A release that is added again becomes the newest: members of JSON objects keep their order.
   const kept = [...new Set(others.map(({ path }) => dirname(path)))].slice(1 - REPOSITORY_RELEASES);
@@ -528,30 +535,33 @@ export function addRelease(
   withLabels = false,
 ): RepositorySummary {
   const { dir, keyDirs, note } = options;
-  const { manifest, networks, labels } = verifyRelease(releaseDir);
-  const { id, inputs } = manifest;
-  const partitions = dataDir === undefined ? [] : [COUNTRIES, NETWORKS];
-  const packs = partitions.flatMap((partition) => {
-    const { entries, problems } = openArchive(dataDir!, partition as typeof COUNTRIES);
-    if (problems.length === 0) return [...encodePacks(partition.folder, entries)];
+  const { manifest } = verifyRelease(releaseDir);
+  const { id } = manifest;
+  const packs = (dataDir === undefined ? [] : archivedPartitions()).flatMap((partition) => {
+    const { entries, problems } = openArchive(dataDir!, partition);
+    if (problems.length === 0) return [...encodePacks(partition.history!, entries)];
     // The nodes keep what they have; without the lost entries, others would seem to hold in their place.
     note(`the history is not added, because a part of it is lost here: ${problems[0]}`);
     return [];
   });
-  const published = withLabels ? manifest : withoutLabels(manifest);
+  const published = publishedManifest(
+    manifest,
+    PARTITIONS.filter(({ isPrivate }) => withLabels || !isPrivate),
+  );
+  const current: CurrentTarget = {
+    format: REPOSITORY_FORMAT,
+    release: id,
+    outputs: signedOutputs(published),
+    history: packs.map(([path]) => path),
+  };
   return locked(options, () => {
     const state = readState(dir);
     const signer = new Signer(readKeys(keyDirs), options);
     const add = (path: string, content: Uint8Array): TargetFile => addFile(dir, path, content);
     const added = [
-      add(`${id}/${MANIFEST_FILE}`, Buffer.from(`${JSON.stringify(published, null, 2)}\n`)),
       add(`${id}/${PULL_FORM}`, compressCompact(packRelease(releaseDir, published), 'brotli')),
-      add(`${id}/${RANGE_FILE}`, readFileSync(join(releaseDir, RANGE_FILE))),
-      ...(networks === undefined ? [] : [add(`${id}/${NETWORK_FILE}`, readFileSync(join(releaseDir, NETWORK_FILE)))]),
-      ...(withLabels && labels ? [add(`${id}/${LABEL_FILE}`, readFileSync(join(releaseDir, LABEL_FILE)))] : []),
-      add(`${id}/${COLUMNS_FILE}`, readMirrorColumns(join(releaseDir, MIRROR_FILE), inputs)),
       ...packs.map(([path, content]) => add(path, content)),
-      add(CURRENT_TARGET, Buffer.from(`${JSON.stringify({ release: id, history: packs.map(([path]) => path) })}\n`)),
+      add(CURRENT_TARGET, Buffer.from(`${JSON.stringify(current)}\n`)),
     ];
     const { targets } = state.targets.signed;
     const isUnchanged = added.every((target) => targets[target.path]?.equals(target) === true);

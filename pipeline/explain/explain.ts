@@ -17,6 +17,7 @@ import { openMirror } from '../../src/mirror/reader.js';
 import { formatCidr, parseCidr, rangeToCidrs } from '../../src/range/cidr.js';
 import { type BoundedRanges, RangeBuilder } from '../../src/range/columns.js';
 import { type DropReason, NETWORK_PREFIX } from '../../src/range/vote.js';
+import { NETWORKS } from '../../src/rangefile/partitions.js';
 import { loadReference, type Reference } from '../config/reference.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { OwnerSpace, votersOf } from '../merging/evidence.js';
@@ -402,7 +403,7 @@ export async function explainAll(dataDir: string, dir: string, texts: readonly s
         as_of: manifest.as_of,
         notation: asked[index]!.mapped ? 'mapped' : null,
         steps,
-        network: explainNetwork(database.networks, target, covering.networkRows, manifest),
+        network: explainNetwork(database.partition(NETWORKS), target, covering.networkRows, manifest),
         labels: await explainLabels(dataDir, database, target, (note) => notes.push(note)),
         corrections: correctionsOf(steps.at(-1)!, manifest),
         override: `${networkAround(target, range)},XX,reported by a user`,

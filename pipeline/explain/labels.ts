@@ -40,8 +40,8 @@ export async function explainLabels(
   { family, words }: Target,
   note: (text: string) => void,
 ): Promise<ExplainedLabels | null> {
-  const { manifest, labels: file, labelNames } = database;
-  if (manifest.labels === undefined || file === undefined) return null;
+  const { manifest, labelNames } = database;
+  if (manifest.labels === undefined) return null;
   const text = (address: Uint32Array): string => formatAddress(family, address);
   const { ip: _ip, ...labels } = database.fields(labelNames)(text(words))!;
   const found: (ExplainedLabelRow & { size: bigint })[] = [];

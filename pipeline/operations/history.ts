@@ -2,14 +2,14 @@
 import { join } from 'node:path';
 import { CHANGE_FILE } from '../../src/database/age.js';
 import { readManifest } from '../../src/database/release.js';
-import { openReleaseNetworks, openReleaseRanges } from '../../src/database/release-files.js';
+import { openReleasePartition, openReleaseRanges } from '../../src/database/release-files.js';
 import { AtlasError } from '../../src/errors.js';
 import { replaceFile } from '../../src/files.js';
 import { type Archive, openArchive } from '../../src/history/archive.js';
 import { measureChange } from '../../src/history/change.js';
 import type { Answers, EntryAbout } from '../../src/history/entry.js';
-import { COUNTRIES, NETWORKS } from '../../src/history/partition.js';
 import { answersOf, prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
+import { archivedPartitions, COUNTRIES } from '../../src/rangefile/partitions.js';
 
 /** How a publication enters the archive. */
 export interface PublicationHistory {
@@ -41,16 +41,18 @@ export function recordPublication<Result>(
     days,
     now,
   };
-  const networks = days === 0 ? undefined : openReleaseNetworks(dir, manifest);
   const countries = days === 0 ? undefined : answersOf(openReleaseRanges(dir).file);
   prepareEntry(dataDir, COUNTRIES, { ...publication, answers: countries });
-  prepareEntry(dataDir, NETWORKS, { ...publication, answers: networks && answersOf(networks) });
+  for (const partition of archivedPartitions()) {
+    if (partition === COUNTRIES) continue;
+    const file = days === 0 ? undefined : openReleasePartition(dir, manifest, partition);
+    prepareEntry(dataDir, partition, { ...publication, answers: file && answersOf(file) });
+  }
   if (countries !== undefined) writeChange(dir, openArchive(dataDir), countries, now);
   const result = switchTo();
   settle(dataDir);
   if (days > 0) {
-    pruneHistory(openArchive(dataDir), days, now);
-    pruneHistory(openArchive(dataDir, NETWORKS), days, now);
+    for (const partition of archivedPartitions()) pruneHistory(openArchive(dataDir, partition), days, now);
   }
   return result;
 }

@@ -2,23 +2,21 @@
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { CompactCountries } from '../../src/compact/countries.js';
-import { buildNetworkFile } from '../../src/compact/network-file.js';
-import { hasNetworks } from '../../src/compact/networks.js';
-import { buildRangeFile } from '../../src/compact/range-file.js';
+import { buildFile, buildRangeFile } from '../../src/compact/range-file.js';
 import { countryTable } from '../../src/country/country.js';
 import { unpackCompact } from '../../src/database/compact.js';
 import { MANIFEST_FILE } from '../../src/database/release.js';
-import { openReleaseNetworks, openReleaseRanges } from '../../src/database/release-files.js';
+import { openReleasePartition, openReleaseRanges } from '../../src/database/release-files.js';
 import { AtlasError, causedError, misuse } from '../../src/errors.js';
 import { openArchive } from '../../src/history/archive.js';
-import type { Layer } from '../../src/history/changes.js';
+import type { Values } from '../../src/history/changes.js';
 import type { Answers } from '../../src/history/entry.js';
-import { NETWORKS } from '../../src/history/partition.js';
 import { answersOf, importEntry, importProblem, removeImports } from '../../src/history/write.js';
 import { DEFAULT_MAX_REJECT_SHARE, MAX_UNPACKED_BYTES } from '../../src/limits.js';
 import type { MergedRanges } from '../../src/range/columns.js';
 import type { FileRecord, NetworkRecord } from '../../src/rangefile/layout.js';
-import { decodeNetworkFile, decodeRangeFile } from '../../src/rangefile/reader.js';
+import { NETWORKS } from '../../src/rangefile/partitions.js';
+import { decodeFile, decodeRangeFile } from '../../src/rangefile/reader.js';
 import { loadReference, type Reference } from '../config/reference.js';
 import { dateInName } from '../fetching/data-date.js';
 import { takeFiles } from '../fetching/unpack.js';
@@ -141,7 +139,7 @@ function answersOfMerged<Rec extends FileRecord>({
   v4: MergedRanges;
   v6: MergedRanges;
 }): Answers<Rec> {
-  const layer = ({ family, count, first, value }: MergedRanges): Layer => ({
+  const layer = ({ family, count, first, value }: MergedRanges): Values => ({
     ...{ family, count, first },
     value: Uint32Array.from(value, (record) => record + 1),
   });
@@ -162,13 +160,13 @@ async function readAnswers(
   }
   if (isRelease(path)) {
     const { file, manifest } = openReleaseRanges(path);
-    const networks = openReleaseNetworks(path, manifest);
+    const networks = openReleasePartition(path, manifest, NETWORKS);
     return { countries: answersOf(file), networks: networks && answersOf(networks) };
   }
   const compact = new CompactCountries(unpackCompact(readFileSync(path), path), path);
   const { container, about } = compact;
-  const networks = hasNetworks(container)
-    ? decodeNetworkFile(buildNetworkFile(container, about.as_of, path), path, true)
+  const networks = container.has(NETWORKS.section)
+    ? decodeFile(NETWORKS, buildFile(NETWORKS, container, about.as_of, path), path, true)
     : undefined;
   return {
     countries: answersOf(decodeRangeFile(buildRangeFile(compact), path, true)),

@@ -5,37 +5,40 @@ import { addressWords } from '../../src/address/words.js';
 import {
   describeFile,
   describeStoredFile,
-  LABEL_FILE,
   type LabelInputs,
   MANIFEST_FILE,
   type Manifest,
   type ManifestFile,
   type ManifestInput,
   MIRROR_FILE,
-  NETWORK_FILE,
   type NetworkCounts,
   RANGE_FILE,
 } from '../../src/database/release.js';
 import type { MergedRanges, RangeColumns } from '../../src/range/columns.js';
 import type { FileRecord, RangeRecord } from '../../src/rangefile/layout.js';
-import { decodeLabelFile, decodeNetworkFile, type NetworkFile, rangeColumns } from '../../src/rangefile/reader.js';
-import { encodeLabelFile, encodeNetworkFile, encodeRangeFile } from '../../src/rangefile/writer.js';
-import type { MergedLabels } from '../merging/label-merger.js';
-import type { MergedNetworks } from '../merging/network-merger.js';
+import { NETWORKS, OpenPartitions, type Partition } from '../../src/rangefile/partitions.js';
+import { decodeFile, type NetworkFile, rangeColumns } from '../../src/rangefile/reader.js';
+import { encodeFile, encodeRangeFile } from '../../src/rangefile/writer.js';
 import type { Merged } from '../merging/range-merger.js';
 import { dataDate } from '../merging/release-date.js';
 import type { ReleaseIdentity } from '../release-id.js';
 import { isByEvidence, writeReleaseMirror } from '../release-mirror.js';
 import type { FinishedRelease, MissingSource, StageContext, StageResult } from '../stage.js';
 
+/** The ranges and records of a partition besides the countries. */
+export interface OtherContent {
+  partition: Partition;
+  content: { v4: RangeColumns; v6: RangeColumns; records: readonly FileRecord[] };
+}
+
 export interface CompileInput {
   merged: Merged;
-  /** Undefined if no source has networks. */
-  networks?: MergedNetworks | undefined;
+  /** The other partitions that the release has, in the order of the table. */
+  others?: readonly OtherContent[];
   /** Date of the oldest source of networks; undefined if nothing tells it. */
   networksDate?: string | undefined;
-  /** Undefined if none are configured. */
-  labels?: { merged: MergedLabels; inputs: LabelInputs } | undefined;
+  /** What the labels were made of; undefined if none are configured. */
+  labels?: LabelInputs | undefined;
   /** The source with the highest priority first. */
   inputs: ManifestInput[];
   /** Optional sources that the build does without. */
@@ -94,32 +97,37 @@ function networkCounts(file: NetworkFile): NetworkCounts {
 
 /** The stage. */
 export function compile(
-  { merged, networks, networksDate, labels, inputs, missing = [], overrides, identity }: CompileInput,
+  { merged, others = [], networksDate, labels, inputs, missing = [], overrides, identity }: CompileInput,
   { workDir, asOf }: StageContext,
 ): StageResult<FinishedRelease> {
   const { v4, v6, records } = merged;
   const dir = join(workDir, 'release');
   mkdirSync(dir);
   const confidence = isByEvidence(inputs) ? { v4: v4.confidence, v6: v6.confidence } : undefined;
-  const write = (name: string, bytes: Buffer): ManifestFile => {
+  const write = (name: string, bytes: Uint8Array): ManifestFile => {
     writeFileSync(join(dir, name), bytes);
     return describeFile(name, bytes);
   };
   const outputs = [write(RANGE_FILE, encodeRangeFile({ asOf, v4, v6, records, confidence }))];
-  // The mirror has the networks as the file has them: numbered in its order, without those that nothing is left of.
-  const networkBytes = networks && encodeNetworkFile({ asOf, ...networks });
-  const networkFile = networkBytes && decodeNetworkFile(networkBytes, NETWORK_FILE, true);
-  const labelBytes = labels && encodeLabelFile({ asOf, ...labels.merged });
-  const labelFile = labelBytes && decodeLabelFile(labelBytes, LABEL_FILE, labels.inputs.columns, true);
+  // The mirror has the other partitions as their files have them: numbered in that order, without records that nothing is left of.
+  const opened = new OpenPartitions();
+  for (const { partition, content } of others) {
+    const bytes = encodeFile(partition, { asOf, ...content });
+    opened.set(partition, decodeFile(partition, bytes, partition.file, true, partition.columns?.({ labels })));
+  }
   const mirrorPath = join(dir, MIRROR_FILE);
   writeReleaseMirror(
     mirrorPath,
     { id: identity.id, asOf, toolVersion: identity.toolVersion, inputs },
-    { v4, v6, records, networks: networkFile, labels: labelFile },
+    { v4, v6, records, others: opened },
   );
   outputs.push(describeStoredFile(mirrorPath));
-  if (networkBytes !== undefined) outputs.push(write(NETWORK_FILE, networkBytes));
-  if (labelBytes !== undefined) outputs.push(write(LABEL_FILE, labelBytes));
+  const counts: Record<string, number> = {};
+  for (const [{ file, table }, { bytes }] of opened.entries()) {
+    outputs.push(write(file, bytes));
+    counts[`${table}_file_bytes`] = bytes.length;
+  }
+  const networkFile = opened.get(NETWORKS);
   const date = dataDate(inputs, [v4, v6], records);
   const manifest: Manifest = {
     manifest_version: 1,
@@ -129,7 +137,7 @@ export function compile(
     input_hash: identity.inputHash,
     inputs,
     ...(overrides && { overrides }),
-    ...(labels && { labels: labels.inputs }),
+    ...(labels && { labels }),
     ...(date !== undefined && { data_date: date }),
     ...(networksDate !== undefined && { networks_date: networksDate }),
     ...(missing.length > 0 && { missing }),
@@ -150,8 +158,7 @@ export function compile(
       range_file_bytes: outputs[0]!.bytes,
       mirror_bytes: outputs[1]!.bytes,
       countries: manifest.counts.countries,
-      ...(networkBytes && { network_file_bytes: networkBytes.length }),
-      ...(labelBytes && { label_file_bytes: labelBytes.length }),
+      ...counts,
     },
   };
 }

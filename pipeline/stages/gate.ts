@@ -9,11 +9,12 @@ import { Database } from '../../src/database/database.js';
 import { computeDelta, type Delta } from '../../src/database/delta.js';
 import { formatSize, formatSizeUnit, rangeList } from '../../src/database/diff.js';
 import { currentReleaseId, type Manifest, RELEASES_DIR, releaseIds } from '../../src/database/release.js';
-import { openReleaseNetworks, openReleaseRanges } from '../../src/database/release-files.js';
+import { openReleasePartition, openReleaseRanges } from '../../src/database/release-files.js';
 import { AtlasError } from '../../src/errors.js';
 import { PAIRS_SHOWN } from '../../src/limits.js';
 import { formatCidr } from '../../src/range/cidr.js';
 import type { BoundedRanges } from '../../src/range/columns.js';
+import { NETWORKS } from '../../src/rangefile/partitions.js';
 import type { NetworkFile, RangeFile } from '../../src/rangefile/reader.js';
 import { grouped, percent, table } from '../../src/text-table.js';
 import type { Override } from '../config/overrides.js';
@@ -79,7 +80,7 @@ function openEarlier(
     open: (): Earlier => {
       const dir = join(dataDir, RELEASES_DIR, id);
       const opened = openReleaseRanges(dir);
-      const release = { ...opened, networks: openReleaseNetworks(dir, opened.manifest) };
+      const release = { ...opened, networks: openReleasePartition(dir, opened.manifest, NETWORKS) };
       const sourceChanges = describeSourceChanges(now, release.manifest);
       return { ...release, database: databaseOf(dir, release), sourceChanges };
     },

@@ -10,11 +10,11 @@ import { join } from 'node:path';
 import {
   MANIFEST_FILE,
   type Manifest,
+  MIRROR_FILE,
   REFUSED_DIR,
   RELEASES_DIR,
   REPORT_FILE,
   readManifest,
-  withoutLabels,
 } from '../../src/database/release.js';
 import { verifyWithReport } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
@@ -34,27 +34,38 @@ function verifiedManifest(dir: string): Manifest | undefined {
   }
 }
 
+/** Returns the files of a release with their hashes, but for the mirror: another version of SQLite writes other bytes for the same content. */
+function contentOf({ outputs }: Manifest): string {
+  return JSON.stringify(outputs.map(({ name, sha256 }) => (name === MIRROR_FILE ? name : [name, sha256])).sort());
+}
+
 /**
  * Moves the release to its folder in `releases/`.
  *
- * If the folder has a whole release of the same id, its files are kept, because a folder cannot be replaced in one step
- * and `current` may name it. Only its manifest, which tells who forced the release, and its report are replaced. The files are listed as
- * they are: another version of SQLite writes other bytes for the same mirror.
+ * If the folder has a whole release of the same id and content, its files are kept, because a folder cannot be replaced in one step
+ * and `current` may name it: only its manifest, which tells who forced the release, and its report are replaced, and the mirror is
+ * listed as it is. A release that was pulled before its labels were published gets the other files as well, the manifest last; if
+ * the process is killed meanwhile, the next pull finds the mirror damaged and replaces it.
  */
 function moveIntoPlace(release: FinishedRelease, releases: string, workDir: string): void {
   const target = join(releases, release.id);
   if (statSync(target, { throwIfNoEntry: false }) !== undefined) {
     const present = verifiedManifest(target);
     if (present !== undefined) {
-      const { labels, outputs } = present;
-      const manifest: Manifest = { ...withoutLabels(readManifest(release.dir)), ...(labels && { labels }), outputs };
-      writeFileSync(join(release.dir, MANIFEST_FILE), `${JSON.stringify(manifest, null, 2)}\n`);
-      for (const name of [REPORT_FILE, MANIFEST_FILE]) {
+      const manifest = readManifest(release.dir);
+      let names = [REPORT_FILE, MANIFEST_FILE];
+      if (contentOf(present) === contentOf(manifest)) {
+        const { outputs } = present;
+        writeFileSync(join(release.dir, MANIFEST_FILE), `${JSON.stringify({ ...manifest, outputs }, null, 2)}\n`);
+      } else names = [...manifest.outputs.map(({ name }) => name), ...names];
+      for (const name of names) {
         const path = join(release.dir, name);
         if (!existsSync(path)) continue;
         flush(path);
         rename(path, join(target, name));
       }
+      const listed = manifest.outputs.map(({ name }) => name);
+      for (const { name } of present.outputs) if (!listed.includes(name)) rmSync(join(target, name), { force: true });
       flush(target);
       return;
     }

@@ -2,8 +2,9 @@
 import { writeFileSync, writeSync } from 'node:fs';
 import { isDate } from '../country/country.js';
 import { type DataPlace, findDatabase, isSeed, manifestOfDatabase, seedText } from '../database/origin.js';
-import { type Manifest, NETWORK_FILE } from '../database/release.js';
+import { hasPartition, type Manifest } from '../database/release.js';
 import { type AtlasError, EXIT, misuse, systemErrorCode, writeError } from '../errors.js';
+import { NETWORKS } from '../rangefile/partitions.js';
 import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
 
@@ -197,10 +198,10 @@ export function factLines(facts: [string, string | number][]): string {
 }
 
 /** Says that networks are null, if a release has none. */
-export function noteWithoutNetworks({ id, outputs }: Manifest): void {
-  if (outputs.some(({ name }) => name === NETWORK_FILE)) return;
+export function noteWithoutNetworks(manifest: Manifest): void {
+  if (hasPartition(manifest, NETWORKS)) return;
   printNote(
-    `ipatlas: release ${id} has no networks, so asn and as_name are null: no source says who announces the addresses\n`,
+    `ipatlas: release ${manifest.id} has no networks, so asn and as_name are null: no source says who announces the addresses\n`,
   );
 }
 

@@ -17,13 +17,14 @@ import {
   segments,
 } from '../database/diff.js';
 import { namedRelease } from '../database/release.js';
-import { noNetworks, openReleaseLabels, openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
+import { noPartition, openReleasePartition, openReleaseRanges } from '../database/release-files.js';
 import { cellText } from '../enrich/formats/results.js';
 import { AtlasError, EXIT, misuse } from '../errors.js';
 import { writeFile } from '../export/output.js';
-import { networksAt, rangesAt } from '../history/day.js';
+import { partitionAt, rangesAt } from '../history/day.js';
 import { PAIRS_SHOWN } from '../limits.js';
 import { formatCidr, rangeToCidrs } from '../range/cidr.js';
+import { otherPartitions, type Partition } from '../rangefile/partitions.js';
 import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
 import { compareReleases } from '../report/changes.js';
 import { diffPage } from '../report/report-page.js';
@@ -42,27 +43,19 @@ interface Side {
   ranges: PartitionFile;
 }
 
-/** Instead of the countries: the names of their flags. */
-const OTHERS = { networks: openReleaseNetworks, labels: openReleaseLabels };
-type Other = keyof typeof OTHERS;
-
-function openSide(dataDir: string, name: string, other: Other | undefined): Side {
+function openSide(dataDir: string, name: string, other: Partition | undefined): Side {
   if (isDate(name)) {
-    if (other === 'labels') throw misuse('--labels needs releases: history has no labels; name releases, not days');
     const { file } = rangesAt(dataDir, name);
-    const ranges = other === undefined ? file : networksAt(dataDir, name);
-    if (ranges === undefined)
-      throw new AtlasError('E_NO_DATABASE', `history has no networks of ${name}; leave out --networks`);
-    return { id: name, as_of: name, file, ranges };
+    const ranges = other === undefined ? file : partitionAt(dataDir, name, other);
+    if (ranges !== undefined) return { id: name, as_of: name, file, ranges };
+    if (other!.history === undefined)
+      throw misuse(`--${other!.name} needs releases: history has no ${other!.name}; name releases, not days`);
+    throw new AtlasError('E_NO_DATABASE', `history has no ${other!.name} of ${name}; leave out --${other!.name}`);
   }
   const dir = namedRelease(dataDir, name);
   const { manifest, file } = openReleaseRanges(dir);
-  const ranges = other === undefined ? file : OTHERS[other](dir, manifest);
-  if (ranges === undefined) {
-    throw other === 'labels'
-      ? new AtlasError('E_NO_DATABASE', `release ${manifest.id} has no labels; leave out --labels`)
-      : noNetworks(manifest);
-  }
+  const ranges = other === undefined ? file : openReleasePartition(dir, manifest, other);
+  if (ranges === undefined) throw noPartition(manifest, other!);
   return { id: manifest.id, as_of: manifest.as_of, file, ranges };
 }
 
@@ -211,9 +204,9 @@ function describeFamily(family: Family, pairs: PairTotal[], { blocks }: LargestB
 }
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
-  const [other, ...more] = (Object.keys(OTHERS) as Other[]).filter((name) => values[name] === true);
+  const [other, ...more] = otherPartitions().filter(({ name }) => values[name] === true);
   if (other !== undefined && (values.html !== undefined || more.length > 0)) {
-    throw misuse(`--${other} does not go with --${more[0] ?? 'html'}; leave out one of them`);
+    throw misuse(`--${other.name} does not go with --${more[0]?.name ?? 'html'}; leave out one of them`);
   }
   const forms = ['json', 'csv', 'html'].filter((name) => values[name] !== undefined);
   if (forms.length > 1) throw misuse(`give --${forms[0]} or --${forms[1]}, not both`);
@@ -248,8 +241,12 @@ IPv4 address, whose country is the result.`,
     json: { help: 'print everything as one JSON object: changed countries, ranges, pairs' },
     csv: { help: 'print every range that changed, one per row, with its CIDR blocks' },
     html: { value: 'FILE', help: 'write one HTML page with a map of the changes; - is standard output' },
-    networks: { help: 'compare who announces the addresses, by AS number, instead of the countries' },
-    labels: { help: 'compare the labels, as JSON by name, instead of the countries' },
+    ...Object.fromEntries(
+      otherPartitions().map(({ name, comparison }) => [
+        name,
+        { help: `compare ${comparison}, instead of the countries` },
+      ]),
+    ),
     by: {
       value: 'WHAT',
       choices: ['range', 'pair'],

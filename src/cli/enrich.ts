@@ -1,8 +1,9 @@
 /** `ipatlas enrich`: adds the country to every line, record or item of a stream. */
 import { manifestOfDatabase } from '../database/origin.js';
 import { enrich } from '../enrich/enrich.js';
+import { otherPartitionsOf } from '../enrich/members.js';
 import { INVALID_POLICIES } from '../enrich/options.js';
-import { wantsNetworks } from '../enrich/range-file.js';
+import { NETWORKS } from '../rangefile/partitions.js';
 import { type Command, type Invocation, noteWithoutNetworks } from './command.js';
 import { ADD_FLAGS, ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, runStream, withLogs } from './records.js';
 
@@ -10,7 +11,8 @@ function run(invocation: Invocation): Promise<number> {
   return withLogs(invocation, () => {
     const request = parseStreamRequest(invocation);
     const { at, add } = request.options;
-    if (at === undefined && wantsNetworks(add)) noteWithoutNetworks(manifestOfDatabase(request.database));
+    if (at === undefined && otherPartitionsOf(add).includes(NETWORKS))
+      noteWithoutNetworks(manifestOfDatabase(request.database));
     return runStream(request, (work) => enrich({ ...request, ...work }));
   });
 }

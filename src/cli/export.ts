@@ -2,16 +2,8 @@
 
 import { join } from 'node:path';
 import type { EmbeddedScheme } from '../address/embedded.js';
-import {
-  type Content,
-  type Manifest,
-  RELEASES_DIR,
-  readManifest,
-  releaseDir,
-  releaseIds,
-  sourcesOf,
-} from '../database/release.js';
-import { noNetworks, openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
+import { type Manifest, RELEASES_DIR, readManifest, releaseDir, releaseIds, sourcesOf } from '../database/release.js';
+import { noPartition, openReleasePartition, openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
 import { joinFiles } from '../export/joint.js';
@@ -20,6 +12,7 @@ import { NFT_SET_NAME } from '../export/nft.js';
 import { writeFile } from '../export/output.js';
 import { rangesAt } from '../history/day.js';
 import { withPackages } from '../optional-packages.js';
+import { COUNTRIES, NETWORKS, otherPartitions, type Partition } from '../rangefile/partitions.js';
 import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
 import { isTerminal, STANDARD_FD } from '../standard-streams.js';
 import {
@@ -118,7 +111,7 @@ function partText(codes: ReadonlySet<string> | undefined): string {
 function titleOf(
   manifest: Manifest,
   codes: ReadonlySet<string> | undefined,
-  content: Content = { countries: true, networks: false },
+  content: readonly Partition[] = [COUNTRIES],
 ): string {
   const { id } = manifest;
   const part = partText(codes);
@@ -147,7 +140,7 @@ function chosenRanges(dataDir: string, values: OptionValues): ChosenRanges {
     const ranges = { file, dataDate: manifest.data_date };
     if (values.with === undefined) return { ...ranges, title: (codes) => titleOf(manifest, codes) };
     const title = (codes: ReadonlySet<string> | undefined): string =>
-      titleOf(manifest, codes, { countries: true, networks: true }).replace('Countries', 'Countries and networks');
+      titleOf(manifest, codes, [COUNTRIES, NETWORKS]).replace('Countries', 'Countries and networks');
     return { ...ranges, networks: networksOf(release, manifest), title };
   }
   refuseFlags(values, '--at', ['with', 'release']);
@@ -172,8 +165,8 @@ function chosenAsns(format: FormatName, values: OptionValues): Set<number> | und
 
 /** Opens the networks of a release; throws E_NO_DATABASE if it has none. */
 function networksOf(release: string, manifest: Manifest): NetworkFile {
-  const networks = openReleaseNetworks(release, manifest);
-  if (networks === undefined) throw noNetworks(manifest);
+  const networks = openReleasePartition(release, manifest, NETWORKS);
+  if (networks === undefined) throw noPartition(manifest, NETWORKS);
   return networks;
 }
 
@@ -184,7 +177,7 @@ function chosenNetworks(dataDir: string, values: OptionValues, asns: ReadonlySet
   const manifest = readManifest(release);
   const file = networksOf(release, manifest);
   const labels = asns && new Set([...asns].map((asn) => `AS${asn}`));
-  const title = titleOf(manifest, labels, { countries: false, networks: true }).replace('Countries', 'Networks');
+  const title = titleOf(manifest, labels, [NETWORKS]).replace('Countries', 'Networks');
   return { file, dataDate: manifest.networks_date ?? manifest.data_date, title };
 }
 
@@ -248,14 +241,14 @@ function refuseFlags(values: OptionValues, format: string, flags: readonly strin
 async function compactExport({ dataDir, values }: Invocation): Promise<Export> {
   refuseFlags(values, COMPACT, [...SELECTION_FLAGS, 'nodes', 'at']);
   const sections = text(values, 'with')?.split(',') ?? [];
-  const { COMPACT_PARTS, compactRelease, compressCompact } = await import('../database/compact.js');
-  const parts = COMPACT_PARTS.filter((part) => sections.includes(part));
+  const { compactParts, compactRelease, compressCompact } = await import('../database/compact.js');
+  const parts = compactParts().filter((part) => sections.includes(part));
   if (parts.length !== sections.length) {
-    throw usage(`--with is ${JSON.stringify(sections.join())}; it can be ${COMPACT_PARTS.join(', ')}, each once`);
+    throw usage(`--with is ${JSON.stringify(sections.join())}; it can be ${compactParts().join(', ')}, each once`);
   }
   const release = chosenRelease(dataDir, text(values, 'release'));
   const bytes = compactRelease(release, parts);
-  const content = { countries: true, networks: parts.includes('networks') };
+  const content = [COUNTRIES, ...otherPartitions().filter(({ name }) => parts.includes(name))];
   const compressed = compressCompact(bytes, values.gzip === true ? 'gzip' : 'brotli');
   return { pieces: [compressed], isBinary: true, title: titleOf(readManifest(release), undefined, content) };
 }

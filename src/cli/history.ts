@@ -5,7 +5,6 @@ import { parseAddress } from '../address/parse.js';
 import { AtlasError, EXIT, misuse } from '../errors.js';
 import { type Archive, openArchive } from '../history/archive.js';
 import { answersOverTime } from '../history/over-time.js';
-import { NETWORKS } from '../history/partition.js';
 import {
   type NetworkPeriod,
   networkPeriodsOf,
@@ -15,6 +14,7 @@ import {
 } from '../history/periods.js';
 import { changesIn, type Subnet } from '../history/subnet.js';
 import { parseCidr } from '../range/cidr.js';
+import { NETWORKS } from '../rangefile/partitions.js';
 import { printable } from '../text-table.js';
 import {
   type Command,

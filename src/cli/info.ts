@@ -25,7 +25,9 @@ function facts(manifest: Manifest, isSeed: boolean, rate: number): [string, stri
     ['date of the data', manifest.data_date ?? 'unknown'],
     ['age of the data', ageText(ageDays(releaseAge(manifest)), rate)],
     ['made by', `ipatlas ${manifest.tool_version}`],
-    ...(forced === undefined ? [] : [['forced by', `${forced.by} at ${forced.at}`] as [string, string]]),
+    ...(forced === undefined
+      ? []
+      : [['forced by', `${forced.by ?? 'the origin'} at ${forced.at}`] as [string, string]]),
     ['IPv4 ranges', counts.ipv4_ranges],
     ['IPv6 ranges', counts.ipv6_ranges],
     ['countries', counts.countries],

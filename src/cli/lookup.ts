@@ -1,6 +1,6 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
 import { Database, openFound } from '../database/database.js';
-import { checkFields, needNetworks, RESULT_FIELDS, type ResultField } from '../database/fields.js';
+import { checkFields, needNetworks, type ResultField, resultFields } from '../database/fields.js';
 import type { Lookups } from '../database/lookups.js';
 import { seedFacts } from '../database/origin.js';
 import { chunksOf, openSource } from '../enrich/input/source.js';
@@ -140,7 +140,7 @@ line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at
   options: {
     add: {
       value: 'LIST',
-      help: `which fields to show, with commas: of ${RESULT_FIELDS.join(', ')}. asn and as_name are the number and the name of the network that announces the address, network is the largest CIDR block around it with the same answers; also the names of labels`,
+      help: `which fields to show, with commas: of ${resultFields().join(', ')}. asn and as_name are the number and the name of the network that announces the address, network is the largest CIDR block around it with the same answers; also the names of labels`,
     },
     reason: { help: 'also show why an address has no country' },
     confidence: {

@@ -10,7 +10,7 @@ import { describe, type Finding, findFields, TEXT_LOG } from '../enrich/find-fie
 import { checkInputs, isInput } from '../enrich/input/inputs.js';
 import { addressNames, knownLogs } from '../enrich/known-logs.js';
 import { formsOf, type Logs, logOf, recognizeLog, withoutJson } from '../enrich/logs.js';
-import { ADDABLE, SCHEMA_NAMES } from '../enrich/members.js';
+import { addable, SCHEMA_NAMES } from '../enrich/members.js';
 import {
   FORMAT_NAMES,
   type FormatName,
@@ -128,7 +128,7 @@ export const ENRICH_INPUT_FLAGS: FlagTable = {
 export const ADD_FLAGS: FlagTable = {
   add: {
     value: 'LIST',
-    help: `what to add, in this order: of ${ADDABLE.join(', ')}, with commas; default the first three. Also the names of labels`,
+    help: `what to add, in this order: of ${addable().join(', ')}, with commas; default the first three. Also the names of labels`,
   },
   schema: {
     value: 'NAME',

@@ -11,7 +11,7 @@ import {
 } from '../database/release.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { openArchive } from '../history/archive.js';
-import { NETWORKS } from '../history/partition.js';
+import { NETWORKS } from '../rangefile/partitions.js';
 import { type Command, type Invocation, print, printNote, table } from './command.js';
 
 interface Listed {
@@ -36,7 +36,7 @@ function describe(dataDir: string, id: string, current: string | undefined): Lis
     made: statSync(join(dir, MANIFEST_FILE)).mtime.toISOString(),
     bytes: manifest.outputs.reduce((sum, output) => sum + output.bytes, 0),
     sources: manifest.inputs.map(({ id: source, version }) => (version === '' ? source : `${source}@${version}`)),
-    forced_by: manifest.forced?.by ?? null,
+    forced_by: manifest.forced === undefined ? null : (manifest.forced.by ?? 'the origin'),
   };
 }
 

@@ -3,34 +3,37 @@ import { releaseDir } from '../database/release.js';
 import { verifyWithReport } from '../database/verify.js';
 import { AtlasError, EXIT, RESTORE_DAYS } from '../errors.js';
 import { openArchive } from '../history/archive.js';
-import { NETWORKS } from '../history/partition.js';
 import { archiveProblems } from '../history/verify.js';
+import { archivedPartitions } from '../rangefile/partitions.js';
 import { printable } from '../text-table.js';
 import { type Command, type Invocation, print, printNote } from './command.js';
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
   const dir = releaseDir(positionals[0] ?? dataDir);
-  const { manifest, file, networks, labels } = verifyWithReport(dir);
+  const { manifest, file, others } = verifyWithReport(dir);
+  const ranges = others.entries().map(([{ name, table }, { count4, count6 }]) => ({ name, table, count4, count6 }));
   const result = {
     release: manifest.id,
     ipv4_ranges: file.count4,
     ipv6_ranges: file.count6,
     records: file.records.length,
-    ...(labels && { ipv4_label_ranges: labels.count4, ipv6_label_ranges: labels.count6 }),
-    ...(networks && { ipv4_network_ranges: networks.count4, ipv6_network_ranges: networks.count6 }),
+    ...Object.fromEntries(
+      ranges.flatMap(({ table, count4, count6 }) => [
+        [`ipv4_${table}_ranges`, count4],
+        [`ipv6_${table}_ranges`, count6],
+      ]),
+    ),
   };
-  const networkText =
-    networks === undefined ? '' : `, ${networks.count4} IPv4 and ${networks.count6} IPv6 ranges of networks`;
-  const labelText = labels === undefined ? '' : `, ${labels.count4} IPv4 and ${labels.count6} IPv6 ranges of labels`;
+  const otherText = ranges.map(({ name, count4, count6 }) => `, ${count4} IPv4 and ${count6} IPv6 ranges of ${name}`);
   await print(
     values.json === true
       ? `${JSON.stringify(result)}\n`
-      : `release ${result.release} is intact: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges${networkText}${labelText}, mirror equal\n`,
+      : `release ${result.release} is intact: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges${otherText.join('')}, mirror equal\n`,
   );
   const problems =
     positionals.length > 0
       ? []
-      : [...archiveProblems(openArchive(dataDir)), ...archiveProblems(openArchive(dataDir, NETWORKS))];
+      : archivedPartitions().flatMap((partition) => archiveProblems(openArchive(dataDir, partition)));
   for (const problem of problems) printNote(`ipatlas: history: ${printable(problem)}\n`);
   if (problems.length > 0) throw new AtlasError('E_DAMAGED', `the history of ${dataDir} is damaged; ${RESTORE_DAYS}`);
   return EXIT.ok;

@@ -1,11 +1,12 @@
 /** The countries of a release in the compact form. See FORMAT.md. */
-import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
 import type { RangeColumns } from '../range/columns.js';
 import { MAX_CONFIDENCE, MAX_RECORDS, type RangeRecord } from '../rangefile/layout.js';
+import { COUNTRIES } from '../rangefile/partitions.js';
 import { decodeColumn, encodeColumn } from './column.js';
 import { Container } from './container.js';
-import { type DecodedPartition, decodePartition, encodePartition } from './partition.js';
+import type { DecodedPartition } from './partition.js';
+import { decodeRanges, decodeRecords, decodeText, partitionSections } from './records.js';
 
 /** What a compact form says about the release that it was made of: the section `about`. */
 export interface About {
@@ -28,64 +29,6 @@ export interface CountryRanges {
   v6: RangeColumns;
   /** Confidence of each range in percent, if it is wanted. */
   confidence?: { v4: Uint8Array; v6: Uint8Array } | undefined;
-}
-
-/** Writes a record as the fields of a line. */
-function recordFields(record: RangeRecord): string[] {
-  switch (record.kind) {
-    case 'country':
-      return [record.kind, record.code, record.isEu ? 'eu' : '-', record.name];
-    case 'none':
-      return [record.kind, record.reason];
-    case 'embedded':
-      return [record.kind, record.scheme];
-  }
-}
-
-/** Parses a line of the section `country`. Returns undefined if it is not a record. */
-function parseRecord(line: string): RangeRecord | undefined {
-  const [kind, label = '', membership, name] = line.split('\t');
-  if (kind === 'country' && /^[A-Z]{2}$/.test(label) && /^(eu|-)$/.test(membership ?? '') && name !== undefined) {
-    return { kind, code: label, name, isEu: membership === 'eu' };
-  }
-  if (membership !== undefined || label === '') return undefined;
-  if (kind === 'none') return { kind, reason: label };
-  const isScheme = EMBEDDED_SCHEMES.includes(label as EmbeddedScheme);
-  return kind === 'embedded' && isScheme ? { kind, scheme: label as EmbeddedScheme } : undefined;
-}
-
-/** Encodes records as the section `country`. */
-export function encodeRecords(records: readonly RangeRecord[]): Uint8Array {
-  return new TextEncoder().encode(records.map((record) => `${recordFields(record).join('\t')}\n`).join(''));
-}
-
-/**
- * Decodes a section of records.
- *
- * @throws AtlasError E_DAMAGED if it is not as FORMAT.md says
- */
-export function decodeRecords(container: Container, section: string): RangeRecord[] {
-  const lines = decodeText(container, section).split('\n');
-  if (lines.pop() !== '') throw container.damaged('its last record is not complete');
-  return lines.map((line, index) => {
-    const record = parseRecord(line);
-    if (record === undefined) throw container.damaged(`record ${index} is not valid`);
-    return record;
-  });
-}
-
-/**
- * Decodes a section of text.
- *
- * @throws AtlasError E_DAMAGED if it is not UTF-8
- */
-export function decodeText(container: Container, section: string): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(container.section(section));
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error;
-    throw container.damaged(`section ${section} is not UTF-8`);
-  }
 }
 
 /**
@@ -111,9 +54,7 @@ export function decodeAbout(container: Container): unknown {
 export function countrySections(about: About, { records, v4, v6, confidence }: CountryRanges): Map<string, Uint8Array> {
   const sections = new Map([
     ['about', new TextEncoder().encode(JSON.stringify(about))],
-    ['country', encodeRecords(records)],
-    ['country4', encodePartition(v4, 'fixed')],
-    ['country6', encodePartition(v6, 'fixed')],
+    ...partitionSections(COUNTRIES, { records, v4, v6 }),
   ]);
   if (confidence !== undefined) {
     sections.set('confidence4', encodeColumn(confidence.v4));
@@ -169,16 +110,15 @@ export class CompactCountries {
     this.#name = name;
     this.container = new Container(bytes, name);
     this.about = readAbout(this.container);
-    this.records = decodeRecords(this.container, 'country');
+    this.records = decodeRecords(this.container, COUNTRIES);
     const { length } = this.records;
     if (length === 0 || length > MAX_RECORDS) throw this.container.damaged(`${length} records`);
   }
 
   /** Decodes the ranges of one family. @param isForSearch as for {@link decodePartition} */
   ranges(family: Family, isForSearch = false): DecodedPartition<Uint16Array> {
-    const section = this.container.section(`country${family}`);
-    const column = (count: number) => new Uint16Array(count);
-    return decodePartition(section, family, this.records.length, this.#name, column, isForSearch);
+    const ranges = decodeRanges(this.container, COUNTRIES, family, this.records.length, this.#name, isForSearch);
+    return ranges as DecodedPartition<Uint16Array>;
   }
 
   /**

@@ -4,6 +4,7 @@
  */
 import type { Family } from '../address/parse.js';
 import { addressBits, addressWords } from '../address/words.js';
+import type { RangeColumns } from '../range/columns.js';
 import { INDEX_ENTRIES } from '../rangefile/layout.js';
 import { ByteWriter, decodeNumbers, encodeNumbers, LISTS, type ListKind, readUint32 } from './codes.js';
 import { damaged } from './container.js';
@@ -13,16 +14,6 @@ const HEADER_BYTES = 12;
 
 /** A size code up to this is the exponent of a power of two; one above is 255 less the exponent of an odd multiple. */
 const MAX_EXPONENT = 128;
-
-/** Ranges to encode: a partition of the address space of one family. */
-export interface Partition {
-  family: Family;
-  count: number;
-  /** First address of each range, most significant word first; ascending, the first is zero. */
-  first: Uint32Array;
-  /** Record of each range; neighbors differ. */
-  value: Uint16Array | Uint32Array;
-}
 
 /** Returns address `index` of a column as a number. */
 function addressAt(first: Uint32Array, index: number, words: number): bigint {
@@ -45,7 +36,7 @@ function trailingZeros(value: bigint): number {
  *
  * @param list `fixed` for partitions with a few hundred records, `recent` for others
  */
-export function encodePartition({ family, count, first, value }: Partition, list: ListKind): Uint8Array {
+export function encodePartition({ family, count, first, value }: RangeColumns, list: ListKind): Uint8Array {
   const words = addressWords(family);
   const sizes = new Uint8Array(count);
   const factors = new ByteWriter();
@@ -71,7 +62,7 @@ export function encodePartition({ family, count, first, value }: Partition, list
 const SIGN = 1 << 31;
 
 /** A partition that was decoded. */
-export interface DecodedPartition<V extends Uint16Array | Uint32Array> extends Partition {
+export interface DecodedPartition<V extends Uint16Array | Uint32Array> extends RangeColumns {
   value: V;
   /** How many ranges begin below each value of the top 16 bits, if it is for searches; as `buildIndex` returns it. */
   index: Uint32Array;

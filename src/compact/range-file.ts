@@ -1,8 +1,11 @@
-/** From a range file to the compact form, and back to the same bytes. */
+/** From range files to the compact form, and back to the same bytes. */
 import { noConfidence } from '../rangefile/confidence.js';
-import { type RangeFile, rangeColumns } from '../rangefile/reader.js';
-import { encodeRangeFile } from '../rangefile/writer.js';
+import type { Partition } from '../rangefile/partitions.js';
+import { type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
+import { encodeFile, encodeRangeFile } from '../rangefile/writer.js';
+import type { Container } from './container.js';
 import { type About, type CompactCountries, countrySections } from './countries.js';
+import { decodeRanges, decodeRecords, partitionSections } from './records.js';
 
 /**
  * Returns the sections of a range file, for `writeContainer`.
@@ -43,4 +46,24 @@ export function buildRangeFile(compact: CompactCountries): Buffer {
     records: compact.records,
     confidence: confidence4 && confidence6 && { v4: Uint8Array.from(confidence4), v6: Uint8Array.from(confidence6) },
   });
+}
+
+/** Returns the sections of a partition besides the countries, in file order, for `writeContainer`. */
+export function sectionsOfFile(partition: Partition, file: PartitionFile): Map<string, Uint8Array> {
+  const { records } = file;
+  return partitionSections(partition, { records, v4: rangeColumns(file, 4), v6: rangeColumns(file, 6) });
+}
+
+/**
+ * Builds the file of a partition besides the countries from its compact form.
+ *
+ * @param asOf date of the release, `YYYY-MM-DD`
+ * @param name of the compact form, for messages
+ * @returns the bytes of the file that the compact form was made from
+ * @throws AtlasError E_DAMAGED if the compact form is not as FORMAT.md says
+ */
+export function buildFile(partition: Partition, container: Container, asOf: string, name: string): Buffer {
+  const records = decodeRecords(container, partition);
+  const columns = (family: 4 | 6) => decodeRanges(container, partition, family, records.length, name);
+  return encodeFile(partition, { asOf, v4: columns(4), v6: columns(6), records });
 }

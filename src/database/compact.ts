@@ -2,23 +2,21 @@
 import { zlib } from '../builtins.js';
 import { writeContainer } from '../compact/container.js';
 import type { About, CompactCountries } from '../compact/countries.js';
-import { buildNetworkFile, networkSections } from '../compact/network-file.js';
-import { hasNetworks } from '../compact/networks.js';
-import { buildRangeFile, rangeFileSections } from '../compact/range-file.js';
+import { buildFile, buildRangeFile, rangeFileSections, sectionsOfFile } from '../compact/range-file.js';
 import { causedError } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
-import { decodeNetworkFile, decodeRangeFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
+import { COUNTRIES, otherPartitions, type Partition } from '../rangefile/partitions.js';
+import { decodeFile, decodeRangeFile, type PartitionFile, type RangeFile } from '../rangefile/reader.js';
 import {
-  type Content,
   describeFile,
+  hasPartition,
   type Manifest,
   type ManifestFile,
-  NETWORK_FILE,
   parseStoredManifest,
   RANGE_FILE,
   sourcesOf,
 } from './release.js';
-import { checkHash, noNetworks, openReleaseNetworks, openReleaseRanges } from './release-files.js';
+import { checkHash, noPartition, openReleasePartition, openReleaseRanges } from './release-files.js';
 
 /** Section of the manifest, in compact forms of whole releases. */
 export const MANIFEST_SECTION = 'manifest';
@@ -60,23 +58,27 @@ function outputOf(compact: CompactCountries, { outputs }: Manifest, name: string
 }
 
 /**
- * Builds the networks of a whole release.
+ * Builds another partition of a whole release.
  *
  * @param name of the compact form, for messages
  * @returns undefined if the compact form has none
- * @throws AtlasError E_DAMAGED as {@link rangeFileOf} does, also if the manifest lists networks and the compact form has none
+ * @throws AtlasError E_DAMAGED as {@link rangeFileOf} does, also if the manifest lists a file of which the compact form has nothing
  */
-export function networkFileOf(compact: CompactCountries, manifest: Manifest, name: string): NetworkFile | undefined {
+export function partitionFileOf<File extends PartitionFile>(
+  partition: Partition<File>,
+  compact: CompactCountries,
+  manifest: Manifest,
+  name: string,
+): File | undefined {
   const { container, about } = compact;
-  const isListed = manifest.outputs.some((file) => file.name === NETWORK_FILE);
-  if (!isListed && !hasNetworks(container)) return undefined;
-  const built = buildNetworkFile(container, about.as_of, name);
-  checkHash(name, describeFile(NETWORK_FILE, built), outputOf(compact, manifest, NETWORK_FILE));
-  return decodeNetworkFile(built, name, true);
+  if (!hasPartition(manifest, partition) && !container.has(partition.section)) return undefined;
+  const built = buildFile(partition, container, about.as_of, name);
+  checkHash(name, describeFile(partition.file, built), outputOf(compact, manifest, partition.file));
+  return decodeFile(partition, built, name, true, partition.columns?.(manifest));
 }
 
 /** Returns what a compact form says about a release. */
-export function aboutRelease(manifest: Manifest, content: Content): About {
+export function aboutRelease(manifest: Manifest, content: readonly Partition[]): About {
   const { id, as_of, data_date } = manifest;
   const inputs = sourcesOf(manifest, content);
   const each = (texts: string[]): string[] => [...new Set(texts)].filter((text) => text !== '');
@@ -89,34 +91,36 @@ export function aboutRelease(manifest: Manifest, content: Content): About {
   };
 }
 
-/** What a compact form has besides the countries. */
-export const COMPACT_PARTS = ['confidence', 'networks'] as const;
-export type CompactPart = (typeof COMPACT_PARTS)[number];
+/** Returns what a compact form can have besides the countries: the confidence, and the partitions that may leave the machine. */
+export function compactParts(): string[] {
+  return ['confidence', ...otherPartitions().flatMap(({ name, isPrivate }) => (isPrivate ? [] : [name]))];
+}
 
 /**
  * Returns a release in the compact form, not compressed.
  *
  * @param dir the release directory
- * @param parts what is part of it besides the countries
- * @throws AtlasError E_USAGE if the confidence is wanted and the release has none, E_NO_DATABASE if the networks are, and as
+ * @param parts what is part of it besides the countries, of {@link compactParts}
+ * @throws AtlasError E_USAGE if the confidence is wanted and the release has none, E_NO_DATABASE if another part is, and as
  *   `openReleaseRanges` does
  */
-export function compactRelease(dir: string, parts: readonly CompactPart[] = []): Uint8Array {
+export function compactRelease(dir: string, parts: readonly string[] = []): Uint8Array {
   const { manifest, file } = openReleaseRanges(dir);
-  const about = aboutRelease(manifest, { countries: true, networks: parts.includes('networks') });
+  const others = otherPartitions().filter(({ name }) => parts.includes(name));
+  const about = aboutRelease(manifest, [COUNTRIES, ...others]);
   const sections = rangeFileSections(about, file, parts.includes('confidence'));
-  if (parts.includes('networks')) {
-    const networks = openReleaseNetworks(dir, manifest);
-    if (networks === undefined) throw noNetworks(manifest);
-    for (const [name, bytes] of networkSections(networks)) sections.set(name, bytes);
+  for (const partition of others) {
+    const other = openReleasePartition(dir, manifest, partition);
+    if (other === undefined) throw noPartition(manifest, partition);
+    for (const [name, bytes] of sectionsOfFile(partition, other)) sections.set(name, bytes);
   }
   return writeContainer(sections);
 }
 
-/** Returns the networks of a release in the compact form, without the countries, not compressed. */
-export function compactNetworks(manifest: Manifest, networks: NetworkFile): Uint8Array {
-  const about = new TextEncoder().encode(JSON.stringify(aboutRelease(manifest, { countries: false, networks: true })));
-  return writeContainer(new Map([['about', about], ...networkSections(networks)]));
+/** Returns a partition besides the countries in the compact form, alone, not compressed. */
+export function compactPartition(manifest: Manifest, partition: Partition, file: PartitionFile): Uint8Array {
+  const about = new TextEncoder().encode(JSON.stringify(aboutRelease(manifest, [partition])));
+  return writeContainer(new Map([['about', about], ...sectionsOfFile(partition, file)]));
 }
 
 /** A quality of Brotli that takes a thirtieth of the time of the best one. Higher ones gain a hundredth of the bytes in four times the time. */

@@ -4,13 +4,14 @@ import { join } from 'node:path';
 import { AtlasError, messageOf, misuse } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { withConfidence } from '../rangefile/confidence.js';
-import type { LabelFile, NetworkFile, RangeFile } from '../rangefile/reader.js';
+import { LABELS, NETWORKS, type Partition } from '../rangefile/partitions.js';
+import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
 import { BinaryEngine } from './binary-engine.js';
 import type { Engine } from './engine.js';
 import { checkFields, type FieldLookup, type FieldSources, fieldLookup, type ResultField } from './fields.js';
 import { Lookups } from './lookups.js';
-import { dataPlace, findDatabase, isSeed, openLabels, openNetworks, openRanges } from './origin.js';
-import { CURRENT_LINK, currentDir, MANIFEST_FILE, type Manifest } from './release.js';
+import { dataPlace, findDatabase, isSeed, openPartition, openRanges } from './origin.js';
+import { CURRENT_LINK, currentDir, hasPartition, MANIFEST_FILE, type Manifest } from './release.js';
 import { checkReleaseMirror } from './release-files.js';
 import { openSqliteEngine } from './sqlite-engine.js';
 
@@ -47,9 +48,8 @@ export class Database extends Lookups implements Disposable {
   #dir: string;
   #manifest: Manifest;
   #file: RangeFile | undefined;
-  /** Undefined until something needs it; null if the release has none. */
-  #networks: NetworkFile | null | undefined;
-  #labels: LabelFile | undefined;
+  /** The other partitions that something has needed; undefined for those that the release does not have. */
+  #others = new Map<Partition, PartitionFile | undefined>();
   #timer: NodeJS.Timeout | undefined;
 
   constructor(dir: string, manifest: Manifest, engine: Engine, file?: RangeFile) {
@@ -75,24 +75,20 @@ export class Database extends Lookups implements Disposable {
 
   /** Whether the release says who announces the addresses. If not, `asn` and `as_name` are null. */
   get hasNetworks(): boolean {
-    return this.#manifest.counts.networks !== undefined;
+    return hasPartition(this.#manifest, NETWORKS);
   }
 
   /** The names of the labels of the release, the user's own columns. */
   get labelNames(): readonly string[] {
-    return this.#manifest.labels?.columns ?? [];
+    return LABELS.columns!(this.#manifest);
   }
 
-  /** @internal The labels of the release, opened at the first call; undefined if it has none. */
-  get labels(): LabelFile | undefined {
-    this.#labels ??= openLabels(this.#dir, this.#manifest);
-    return this.#labels;
-  }
-
-  /** @internal The networks of the release, opened at the first call; undefined if it has none. */
-  get networks(): NetworkFile | undefined {
-    this.#networks ??= openNetworks(this.#dir, this.#manifest) ?? null;
-    return this.#networks ?? undefined;
+  /** @internal Returns another partition of the release than the countries, opened at the first call; undefined if it has none. */
+  partition<File extends PartitionFile>(partition: Partition<File>): File | undefined {
+    if (!this.#others.has(partition)) {
+      this.#others.set(partition, openPartition(this.#dir, this.#manifest, partition));
+    }
+    return this.#others.get(partition) as File | undefined;
   }
 
   /** @internal Returns where lookups of fields find them. @throws AtlasError E_USAGE with the engine `sqlite` */
@@ -100,7 +96,7 @@ export class Database extends Lookups implements Disposable {
     if (this.#file === undefined) {
       throw misuse('fields can be looked up with the engine binary only; leave out the engine sqlite');
     }
-    return { file: this.#file, networks: () => this.networks, labels: () => this.labels };
+    return { file: this.#file, open: (partition) => this.partition(partition) };
   }
 
   /**
@@ -151,8 +147,7 @@ export class Database extends Lookups implements Disposable {
       if (release === undefined) return;
       const previous = this.engine;
       ({ dir: this.#dir, manifest: this.#manifest, engine: this.engine, file: this.#file } = release);
-      this.#networks = undefined;
-      this.#labels = undefined;
+      this.#others = new Map();
       previous.close();
     }, RELEASE_POLL_MS);
     this.#timer.unref();

@@ -4,10 +4,11 @@
  */
 
 import type { Family } from '../address/parse.js';
-import { addressBits, addressWords, compareAddresses, copyAddress, previousAddress } from '../address/words.js';
+import { addressBits, addressWords, copyAddress, previousAddress } from '../address/words.js';
 import { BLOCKS_SHOWN } from '../limits.js';
 import { rangeToCidrs } from '../range/cidr.js';
 import type { RangeColumns } from '../range/columns.js';
+import { combine, Pairs } from '../range/cut.js';
 import type { FileRecord } from '../rangefile/layout.js';
 import { type LabelFile, type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
 import { grouped } from '../text-table.js';
@@ -68,29 +69,17 @@ export function rangeList(file: PartitionFile, family: Family): RangeList {
  */
 export function* segments(before: RangeList, after: RangeList): Generator<Segment> {
   const { family } = before;
+  const pairs = new Pairs();
+  const { count, first, value } = combine(before, after, pairs.numberOf);
   const words = addressWords(family);
   const segment: Segment = { family, first: new Uint32Array(words), last: new Uint32Array(words), from: '', to: '' };
-  const { first, last } = segment;
-  let i = 0;
-  let j = 0;
-  for (;;) {
-    segment.from = before.labels[before.value[i]!]!;
-    segment.to = after.labels[after.value[j]!]!;
-    const moreBefore = i + 1 < before.count;
-    const moreAfter = j + 1 < after.count;
-    if (!moreBefore && !moreAfter) {
-      last.fill(0xffffffff);
-      yield segment;
-      return;
-    }
-    // The segment ends before the nearer of the two next ranges; if both begin together, both lists advance.
-    const order = !moreAfter ? -1 : !moreBefore ? 1 : compareAddresses(before.first, i + 1, after.first, j + 1, words);
-    const [next, index] = order <= 0 ? [before.first, i + 1] : [after.first, j + 1];
-    previousAddress(next, index, words, last);
+  for (let range = 0; range < count; range++) {
+    copyAddress(first, range, words, segment.first);
+    // The last range ends before the first one begins, at the end of the space.
+    previousAddress(first, (range + 1) % count, words, segment.last);
+    segment.from = before.labels[pairs.first[value[range]!]!]!;
+    segment.to = after.labels[pairs.second[value[range]!]!]!;
     yield segment;
-    copyAddress(next, index, words, first);
-    if (order <= 0) i++;
-    if (order >= 0) j++;
   }
 }
 

@@ -15,22 +15,26 @@ import { misuse } from '../errors.js';
 import { formatCidr } from '../range/cidr.js';
 import { withConfidence } from '../rangefile/confidence.js';
 import type { FileRecord } from '../rangefile/layout.js';
-import type { LabelFile, NetworkFile, PartitionFile, RangeFile } from '../rangefile/reader.js';
+import { COUNTRIES, LABELS, NETWORKS, otherPartitions, PARTITIONS, type Partition } from '../rangefile/partitions.js';
+import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
 import { recordResult } from './binary-engine.js';
 import { NO_PREFIX, PartitionFinder } from './finder.js';
 
-/** The fields of a country, those of a network, and the block. The others are labels. */
-const COUNTRY_FIELDS = ['country', 'country_code', 'is_eu', 'continent', 'reason', 'confidence'] as const;
-const NETWORK_FIELDS = ['asn', 'as_name'] as const;
-export const RESULT_FIELDS = [...COUNTRY_FIELDS, ...NETWORK_FIELDS, 'network'] as const;
+/** Returns the fields: those that partitions answer, and the block. The others are labels. */
+export function resultFields(): string[] {
+  return [...PARTITIONS.flatMap(({ members }) => members), 'network'];
+}
+
 /** A field, or the name of a label, which only the release knows. */
-export type ResultField = (typeof RESULT_FIELDS)[number] | (string & {});
+export type ResultField =
+  | ('country' | 'country_code' | 'is_eu' | 'continent' | 'reason' | 'confidence' | 'asn' | 'as_name' | 'network')
+  | (string & {});
 
 /** The form of the name of a label. */
 export const LABEL_NAME = /^[a-z][a-z0-9_]{0,63}$/;
 /** Names that labels must not have: those of fields, and of what is beside them in results and in tables. */
 export const RESERVED_NAMES: readonly string[] = [
-  ...RESULT_FIELDS,
+  ...resultFields(),
   ...['address', 'release_date', 'ip', 'error', 'seed', 'data_date', 'label', 'constructor'],
 ];
 
@@ -61,13 +65,20 @@ export interface FieldResult {
 /** Looks up fields; undefined if the text is not an address. */
 export type FieldLookup = (text: string) => FieldResult | undefined;
 
-const isOfCountry = (field: ResultField): boolean => (COUNTRY_FIELDS as readonly string[]).includes(field);
-const isOfNetwork = (field: ResultField): boolean => (NETWORK_FIELDS as readonly string[]).includes(field);
-const isLabel = (field: ResultField): boolean => !(RESULT_FIELDS as readonly string[]).includes(field);
+/** Returns the partition that answers a field; undefined for the block. */
+function partitionOf(field: ResultField): Partition | undefined {
+  if (field === 'network') return undefined;
+  return PARTITIONS.find(({ members }) => members.includes(field)) ?? LABELS;
+}
+
+/** Returns the fields that a partition answers. */
+function fieldsOf(partition: Partition, fields: readonly ResultField[]): ResultField[] {
+  return fields.filter((field) => partitionOf(field) === partition);
+}
 
 /** Returns whether fields need the networks of a release. */
 export function needNetworks(fields: readonly ResultField[]): boolean {
-  return fields.some(isOfNetwork);
+  return fieldsOf(NETWORKS, fields).length > 0;
 }
 
 /**
@@ -78,7 +89,7 @@ export function needNetworks(fields: readonly ResultField[]): boolean {
  * @throws AtlasError E_USAGE for an unknown name, a duplicate, or an empty list
  */
 export function checkFields(fields: readonly string[], labels: readonly string[], name: string): ResultField[] {
-  const known: readonly string[] = [...RESULT_FIELDS, ...labels];
+  const known = [...resultFields(), ...labels];
   const isValid = fields.every((field, i) => known.includes(field) && fields.indexOf(field) === i);
   if (isValid && fields.length > 0) return [...fields];
   const given = JSON.stringify(fields.join());
@@ -87,17 +98,17 @@ export function checkFields(fields: readonly string[], labels: readonly string[]
 
 type Values = Partial<Record<string, unknown>>;
 
-/** What the values of a record are made with: the continents, if they are asked for, and the names of the labels. */
+/** What the values of a record are made with: the continents, if they are asked for, and the names of the columns of rows. */
 interface Names {
   continents?: ReturnType<typeof continentTable> | undefined;
-  labels?: readonly string[];
+  columns?: readonly string[] | undefined;
 }
 
 /** Returns the fields of a record. */
-function valuesOf(record: FileRecord, { continents, labels = [] }: Names): Values {
+function valuesOf(record: FileRecord, { continents, columns = [] }: Names): Values {
   if (record.kind === 'label') {
     const values = JSON.parse(record.row) as (string | null)[];
-    return Object.fromEntries(labels.map((label, index) => [label, values[index]]));
+    return Object.fromEntries(columns.map((column, index) => [column, values[index]]));
   }
   if (record.kind === 'network') return { asn: record.asn, as_name: record.name === '' ? null : record.name };
   const { confidence = null, ...country } = recordResult(record);
@@ -130,11 +141,10 @@ function makePart(
   };
 }
 
-/** Where the fields come from: the countries, and what opens the networks and labels, called only if a field needs them. */
+/** Where the fields come from: the countries, and what opens another partition, called only if a field needs it. */
 export interface FieldSources {
   file: RangeFile;
-  networks(): NetworkFile | undefined;
-  labels?(): LabelFile | undefined;
+  open<File extends PartitionFile>(partition: Partition<File>): File | undefined;
 }
 
 /** Finds the fields of addresses. The result of a find is in the members, so that none is made for each address. */
@@ -152,21 +162,19 @@ export class FieldSearch {
    * @param fields checked
    * @throws AtlasError E_USAGE if the confidence is asked for and the file has none
    */
-  constructor(fields: readonly ResultField[], { file, networks, labels }: FieldSources) {
+  constructor(fields: readonly ResultField[], { file, open }: FieldSources) {
     const wantsBlock = fields.includes('network');
     const block = (isOfRecord: boolean) => (wantsBlock ? (isOfRecord ? 'record' : 'fields') : undefined);
-    const others: Part[] = [];
-    const ofNetwork = fields.filter(isOfNetwork);
-    const networkFile = ofNetwork.length > 0 ? networks() : undefined;
-    // No two records have the same number, or the same labels.
-    if (networkFile !== undefined) others.push(makePart(networkFile, ofNetwork, block(ofNetwork.includes('asn'))));
-    const ofLabels = fields.filter(isLabel);
-    const labelFile = ofLabels.length > 0 ? labels?.() : undefined;
-    if (labelFile !== undefined) {
-      const { columns } = labelFile;
-      others.push(makePart(labelFile, ofLabels, block(ofLabels.length === columns.length), { labels: columns }));
-    }
-    const ofCountry = fields.filter(isOfCountry);
+    const others = otherPartitions().flatMap((partition): Part[] => {
+      const own = fieldsOf(partition, fields);
+      const opened: PartitionFile | undefined = own.length > 0 ? open(partition) : undefined;
+      if (opened === undefined) return [];
+      const { columns } = opened;
+      // No two records have the same number, or the same values.
+      const isOfRecord = own.includes(partition.subject) || own.length === columns?.length;
+      return [makePart(opened, own, block(isOfRecord), { columns })];
+    });
+    const ofCountry = fieldsOf(COUNTRIES, fields);
     const continents = fields.includes('continent') ? continentTable() : undefined;
     const countries = fields.includes('confidence') ? withConfidence(file) : file;
     const isAlone = ofCountry.length === 0 && others.length === 0;
@@ -260,15 +268,17 @@ export class FieldSearch {
 export function fieldLookup(fields: readonly ResultField[], sources: FieldSources): FieldLookup {
   const search = new FieldSearch(fields, sources);
   const [wantsBlock, wantsNumber, wantsName] = ['network', 'asn', 'as_name'].map((field) => fields.includes(field));
-  const labels = fields.filter(isLabel);
-  const ofCountry = search.each(fields.filter(isOfCountry), (values) => {
+  const ofCountry = search.each(fieldsOf(COUNTRIES, fields), (values) => {
     // The order of the members is that of the fields, whichever partition they are from.
     const result: Record<string, unknown> = { ip: '' };
     for (const field of fields) result[field] = values[field] ?? null;
     return result;
   });
-  const ofNetwork = search.each(fields.filter(isOfNetwork), (values) => values);
-  const ofLabels = search.each(labels, (values) => values);
+  const ofNetwork = search.each(fieldsOf(NETWORKS, fields), (values) => values);
+  const rows = otherPartitions().flatMap((partition) => {
+    const own = partition === NETWORKS ? [] : fieldsOf(partition, fields);
+    return own.length === 0 ? [] : [search.each(own, (values) => values)];
+  });
   return (text) => {
     if (!search.find(text)) return undefined;
     // Copying an object and setting named members is faster than adding members, and than setting them by computed names.
@@ -276,7 +286,7 @@ export function fieldLookup(fields: readonly ResultField[], sources: FieldSource
     result.ip = search.ip;
     if (wantsNumber) result.asn = ofNetwork().asn;
     if (wantsName) result.as_name = ofNetwork().as_name;
-    if (labels.length > 0) Object.assign(result, ofLabels());
+    for (const row of rows) Object.assign(result, row());
     if (wantsBlock) result.network = search.network;
     return result as unknown as FieldResult;
   };

@@ -2,12 +2,13 @@
 import { lstatSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
-import type { LabelFile, NetworkFile, RangeFile } from '../rangefile/reader.js';
+import type { Partition } from '../rangefile/partitions.js';
+import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
 import { SYSTEM } from '../system.js';
 import { ageDays, ageText, releaseAge } from './age.js';
 import { CURRENT_LINK, MANIFEST_FILE, type Manifest, readManifest, releaseDir, releaseIds } from './release.js';
-import { openReleaseLabels, openReleaseNetworks, openReleaseRanges } from './release-files.js';
-import { openSeed, openSeedNetworks, readSeed, seedPath } from './seed.js';
+import { openReleasePartition, openReleaseRanges } from './release-files.js';
+import { openSeed, openSeedPartition, readSeed, seedPath } from './seed.js';
 
 /** The default data directory, as help texts describe it. */
 export const DATA_DIR_HELP = `the data directory (default: IPATLAS_DATA, else ./data if it exists, else ${SYSTEM.isWindows ? '%LOCALAPPDATA%\\ipatlas' : '~/.local/share/ipatlas'})`;
@@ -96,23 +97,21 @@ export function openRanges(
 }
 
 /**
- * Opens the networks of a release or of the seed.
+ * Opens a partition of a release or of the seed.
  *
  * @param manifest of the database
  * @param allocate as for {@link openRanges}
  * @returns undefined if it has none
  */
-export function openNetworks(
+export function openPartition<File extends PartitionFile>(
   database: string,
   manifest: Manifest,
+  partition: Partition<File>,
   allocate?: (bytes: number) => Buffer,
-): NetworkFile | undefined {
-  return isSeed(database) ? openSeedNetworks() : openReleaseNetworks(database, manifest, allocate);
-}
-
-/** Opens the labels of a release, in the same way; undefined if it has none, as the seed. */
-export function openLabels(database: string, manifest: Manifest): LabelFile | undefined {
-  return isSeed(database) ? undefined : openReleaseLabels(database, manifest);
+): File | undefined {
+  return isSeed(database)
+    ? openSeedPartition(partition)
+    : openReleasePartition(database, manifest, partition, allocate);
 }
 
 /** What JSON output says about a database that is the seed; nothing about a release. */

@@ -14,24 +14,16 @@ import { AtlasError, causedError, damagedRelease, REBUILD, systemErrorCode } fro
 import { readPart } from '../file-part.js';
 import { replaceFile } from '../files.js';
 import { CONFIDENCE_TAGS } from '../rangefile/layout.js';
-import {
-  decodeLabelFile,
-  decodeNetworkFile,
-  decodeRangeFile,
-  type LabelFile,
-  type NetworkFile,
-  type RangeFile,
-  sectionsOf,
-} from '../rangefile/reader.js';
+import type { Partition } from '../rangefile/partitions.js';
+import { decodeFile, decodeRangeFile, type PartitionFile, type RangeFile, sectionsOf } from '../rangefile/reader.js';
 import {
   describeFile,
-  LABEL_FILE,
+  hasPartition,
   MANIFEST_FILE,
   type Manifest,
   type ManifestFile,
   MIRROR_FILE,
   manifestError,
-  NETWORK_FILE,
   parseManifest,
   RANGE_FILE,
 } from './release.js';
@@ -236,50 +228,32 @@ export function openReleaseRanges(
   return { manifest, file: result };
 }
 
-/** Returns the error for what needs the networks of a release that has none. */
-export function noNetworks({ id }: Manifest): AtlasError {
-  return new AtlasError(
-    'E_NO_DATABASE',
-    `release ${id} has no networks: none of its sources says who announces the addresses; build it with a source of networks`,
-  );
+/** Returns the error for what needs a partition of a release that has none. */
+export function noPartition({ id }: Manifest, { absence }: Partition): AtlasError {
+  return new AtlasError('E_NO_DATABASE', `release ${id} ${absence}`);
 }
 
 /**
- * Opens the networks of a release.
+ * Opens a partition of a release besides the countries.
  *
  * @param dir the release directory
  * @param manifest its manifest
  * @param allocate as for {@link openReleaseRanges}
- * @returns undefined if the release has no networks
+ * @returns undefined if the release has none
  * @throws AtlasError as {@link openReleaseRanges} does
  */
-export function openReleaseNetworks(
+export function openReleasePartition<File extends PartitionFile>(
   dir: string,
-  { outputs }: Manifest,
+  manifest: Manifest,
+  partition: Partition<File>,
   allocate: (bytes: number) => Buffer = Buffer.allocUnsafeSlow,
-): NetworkFile | undefined {
-  if (!outputs.some(({ name }) => name === NETWORK_FILE)) return undefined;
-  return withChecked(dir, NETWORK_FILE, (content, fd, { bytes }) =>
-    decodeNetworkFile(content ?? readInto(allocate(bytes), fd), join(dir, NETWORK_FILE), content === undefined),
-  ).result;
-}
-
-/**
- * Opens the labels of a release.
- *
- * @returns undefined if the release has no labels
- * @throws AtlasError as {@link openReleaseRanges} does
- */
-export function openReleaseLabels(dir: string, { labels }: Manifest): LabelFile | undefined {
-  if (labels === undefined) return undefined;
-  return withChecked(dir, LABEL_FILE, (content, fd, { bytes }) =>
-    decodeLabelFile(
-      content ?? readInto(Buffer.allocUnsafeSlow(bytes), fd),
-      join(dir, LABEL_FILE),
-      labels.columns,
-      content === undefined,
-    ),
-  ).result;
+): File | undefined {
+  if (!hasPartition(manifest, partition)) return undefined;
+  const path = join(dir, partition.file);
+  return withChecked(dir, partition.file, (content, fd, { bytes }) => {
+    const whole = content ?? readInto(allocate(bytes), fd);
+    return decodeFile(partition, whole, path, content === undefined, partition.columns?.(manifest));
+  }).result;
 }
 
 /**

@@ -6,15 +6,12 @@ import { isDate } from '../country/country.js';
 import { AtlasError, causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import type { SourceKind } from '../range/vote.js';
+import { COUNTRIES, LABELS, NETWORKS, PARTITIONS, type Partition } from '../rangefile/partitions.js';
 import { SYSTEM, whenReleased } from '../system.js';
 import { type Schema, schemaViolation } from './schema.js';
 
 /** Files of a release. */
-export const RANGE_FILE = 'ranges.ipr';
-/** Only in a release with networks. */
-export const NETWORK_FILE = 'networks.ipr';
-/** Only in a release with labels. */
-export const LABEL_FILE = 'labels.ipr';
+export const RANGE_FILE = COUNTRIES.file;
 export const MIRROR_FILE = 'ranges.sqlite';
 export const MANIFEST_FILE = 'manifest.json';
 export const REPORT_FILE = 'report.json';
@@ -137,8 +134,8 @@ export interface Manifest {
   labels?: LabelInputs;
   /** Present if a person overrode the gates. Such a manifest does not depend on the inputs alone. */
   forced?: {
-    /** Name of the account. */
-    by: string;
+    /** Name of the account; it is not published. */
+    by?: string;
     /** ISO 8601, UTC. */
     at: string;
     refusals: Refusal[];
@@ -165,20 +162,65 @@ export interface Manifest {
   };
 }
 
-/** What a file made of a release has: its countries, its networks, or both. */
-export interface Content {
-  countries: boolean;
-  networks: boolean;
+/** Returns whether a release has a partition. */
+export function hasPartition({ outputs }: Manifest, { file }: Partition): boolean {
+  return outputs.some(({ name }) => name === file);
 }
 
-/** Returns the sources of what a file has: those that say who announces the addresses are the sources of the networks only. */
-export function sourcesOf({ inputs }: Manifest, { countries, networks }: Content): ManifestInput[] {
-  return inputs.filter(({ kind }) => (kind === 'routing' ? networks : countries));
+/** Returns the sources of what a file made of a release has: those that say who announces the addresses are those of the networks. */
+export function sourcesOf({ inputs }: Manifest, content: readonly Partition[]): ManifestInput[] {
+  return inputs.filter(({ kind }) => content.includes(kind === 'routing' ? NETWORKS : COUNTRIES));
 }
 
-/** Returns a manifest without anything of the labels. */
-export function withoutLabels({ labels: _labels, ...manifest }: Manifest): Manifest {
-  return { ...manifest, outputs: manifest.outputs.filter(({ name }) => name !== LABEL_FILE) };
+/** The members of a manifest, and of its inputs, that may be published; `missing` without its reasons, which may name paths and hosts. */
+const PUBLISHED = {
+  manifest: [
+    ...['manifest_version', 'id', 'as_of', 'tool_version', 'input_hash', 'inputs', 'overrides', 'labels', 'forced'],
+    ...['data_date', 'networks_date', 'missing', 'outputs', 'not_for_publication', 'counts'],
+  ],
+  input: [
+    ...[
+      'id',
+      'version',
+      'license',
+      'attribution',
+      'corrections',
+      'rows',
+      'rejected',
+      'format',
+      'lineage',
+      'kind',
+      'space',
+    ],
+    ...['asns', 'data_date', 'data_date_evidence', 'data_date_problem', 'seed', 'place', 'files'],
+  ],
+};
+
+/** Returns the members of an object that have one of the names, in its order. */
+function pick<Value extends object>(value: Value, names: readonly string[]): Value {
+  return Object.fromEntries(Object.entries(value).filter(([name]) => names.includes(name))) as Value;
+}
+
+/**
+ * Returns what other machines may know of a manifest.
+ *
+ * @param content the partitions that leave the machine
+ */
+export function publishedManifest(manifest: Manifest, content: readonly Partition[]): Manifest {
+  const { labels, forced, missing, inputs, outputs, ...published } = pick(manifest, PUBLISHED.manifest);
+  const hidden = PARTITIONS.filter((partition) => !content.includes(partition)).map(({ file }) => file);
+  const members = {
+    ...published,
+    inputs: inputs.map((input) => pick(input, PUBLISHED.input)),
+    ...(labels && !hidden.includes(LABELS.file) && { labels }),
+    ...(forced && { forced: pick(forced, ['at', 'refusals']) }),
+    ...(missing && { missing: missing.map(({ id }) => ({ id, reason: 'not available to the build' })) }),
+    outputs: outputs.filter(({ name }) => !hidden.includes(name)),
+  };
+  // In the order of the manifest, so that one with nothing to hide keeps its bytes.
+  return Object.fromEntries(
+    Object.keys(manifest).flatMap((name) => (name in members ? [[name, members[name as keyof typeof members]]] : [])),
+  ) as unknown as Manifest;
 }
 
 /**

@@ -3,8 +3,9 @@ import { readFileSync } from 'node:fs';
 import { CompactCountries } from '../compact/countries.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { packageFile } from '../package-root.js';
-import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
-import { manifestOf, networkFileOf, rangeFileOf, unpackCompact } from './compact.js';
+import type { Partition } from '../rangefile/partitions.js';
+import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
+import { manifestOf, partitionFileOf, rangeFileOf, unpackCompact } from './compact.js';
 import type { Manifest } from './release.js';
 
 /** The seed, in the package: a whole release in the compact form with Brotli. `npm run build` makes it. */
@@ -56,8 +57,8 @@ export function openSeed(allocate?: (bytes: number) => Buffer): { manifest: Mani
   return { manifest, file: rangeFileOf(compact, manifest, path, allocate) };
 }
 
-/** Opens the networks of the seed; undefined if it has none, as a seed of the sources that may be shipped. */
-export function openSeedNetworks(): NetworkFile | undefined {
+/** Opens a partition of the seed; undefined if it has none, as a seed of the sources that may be shipped has no networks. */
+export function openSeedPartition<File extends PartitionFile>(partition: Partition<File>): File | undefined {
   const { compact, manifest, path } = readSeed();
-  return networkFileOf(compact, manifest, path);
+  return partitionFileOf(partition, compact, manifest, path);
 }

@@ -3,24 +3,16 @@ import { join } from 'node:path';
 import { AtlasError, causedError, damagedRelease, REBUILD } from '../errors.js';
 import { MIRROR_VERSION } from '../mirror/reader.js';
 import { verifyMirror } from '../mirror/verifier.js';
-import {
-  type LabelFile,
-  type NetworkFile,
-  openLabelFile,
-  openNetworkFile,
-  openRangeFile,
-  type PartitionFile,
-  type RangeFile,
-} from '../rangefile/reader.js';
-import { verifyLabelFile, verifyNetworkFile, verifyRangeFile } from '../rangefile/verifier.js';
+import { COUNTRIES, LABELS, OpenPartitions, otherPartitions, type Partition } from '../rangefile/partitions.js';
+import { openFile, type PartitionFile, type RangeFile } from '../rangefile/reader.js';
+import { verifyRangeFile } from '../rangefile/verifier.js';
 import { readStoredReport } from '../report/stored-report.js';
 import {
   describeStoredFile,
-  LABEL_FILE,
+  hasPartition,
   type Manifest,
   type ManifestFile,
   MIRROR_FILE,
-  NETWORK_FILE,
   RANGE_FILE,
   REPORT_FILE,
   readManifest,
@@ -29,7 +21,7 @@ import { checkHash } from './release-files.js';
 
 function checkOutputs(dir: string, manifest: Manifest): void {
   const listed = new Set(manifest.outputs.map(({ name }) => name));
-  for (const name of [RANGE_FILE, MIRROR_FILE, ...(manifest.labels ? [LABEL_FILE] : [])]) {
+  for (const name of [RANGE_FILE, MIRROR_FILE, ...(manifest.labels ? [LABELS.file] : [])]) {
     if (!listed.has(name)) throw damagedRelease(`${dir}: its manifest does not list ${name}`);
   }
   for (const output of manifest.outputs) {
@@ -48,9 +40,8 @@ function checkOutputs(dir: string, manifest: Manifest): void {
 export interface VerifiedRelease {
   manifest: Manifest;
   file: RangeFile;
-  /** Undefined if the release has none. */
-  networks: NetworkFile | undefined;
-  labels: LabelFile | undefined;
+  /** What the release has besides the countries. */
+  others: OpenPartitions;
   mirrorVersion: number;
 }
 
@@ -64,20 +55,20 @@ export interface VerifiedRelease {
 export function verifyRelease(dir: string): VerifiedRelease {
   const manifest = readManifest(dir);
   checkOutputs(dir, manifest);
-  const file = openRangeFile(join(dir, RANGE_FILE));
-  verifyRangeFile(file);
-  const hasNetworks = manifest.outputs.some(({ name }) => name === NETWORK_FILE);
-  const networks = hasNetworks ? openNetworkFile(join(dir, NETWORK_FILE)) : undefined;
-  if (networks !== undefined) verifyNetworkFile(networks);
-  const labels = manifest.labels && openLabelFile(join(dir, LABEL_FILE), manifest.labels.columns);
-  if (labels !== undefined) verifyLabelFile(labels);
-  for (const each of [file, networks, labels] as (PartitionFile | undefined)[]) {
-    if (each === undefined || each.asOf === manifest.as_of) continue;
-    const { path, asOf } = each;
+  const verified = <File extends PartitionFile>(partition: Partition<File>): File => {
+    const opened = openFile(partition, join(dir, partition.file), partition.columns?.(manifest));
+    verifyRangeFile(opened);
+    const { path, asOf } = opened;
+    if (asOf === manifest.as_of) return opened;
     throw damagedRelease(`${path} is as of ${asOf}, but its manifest as of ${manifest.as_of}`);
+  };
+  const file = verified(COUNTRIES);
+  const others = new OpenPartitions();
+  for (const partition of otherPartitions()) {
+    if (hasPartition(manifest, partition)) others.set(partition, verified(partition));
   }
-  verifyMirror(join(dir, MIRROR_FILE), file, networks, labels);
-  return { manifest, file, networks, labels, mirrorVersion: MIRROR_VERSION };
+  verifyMirror(join(dir, MIRROR_FILE), file, others);
+  return { manifest, file, others, mirrorVersion: MIRROR_VERSION };
 }
 
 /**

@@ -12,7 +12,7 @@ import type { EnrichCounts } from './counts.js';
 import type { JsonDocument } from './formats/document.js';
 import { ChunkReader } from './input/chunk-reader.js';
 import type { ByteSource } from './input/source.js';
-import { countLabels, countNetworks, countRecords, Slot } from './kernel/kernel.js';
+import { countNetworks, countRecords, countValues, Slot } from './kernel/kernel.js';
 import { layOut } from './kernel/layout.js';
 import { MemoryPlan } from './kernel/memory-plan.js';
 import { type EnrichOptions, maxRecordBytes } from './options.js';
@@ -154,10 +154,9 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
     countRecords(layout, file.records.length).forEach((count, record) => {
       summary.add(recordResult(file.records[record]!), count);
     });
-    const { networks, labels } = isOverTime(file) ? {} : file;
-    if (networks !== undefined) options.query.networks?.set(countNetworks(layout, networks));
-    const { label } = options.query;
-    if (labels !== undefined && label !== undefined) label.counts = countLabels(layout, labels, label.name);
+    const { label, networks } = options.query;
+    networks?.set(countNetworks(layout));
+    if (label !== undefined) label.counts = countValues(layout, label.name);
   }
   return { endsWithNewline, memory: layout.memory };
 }

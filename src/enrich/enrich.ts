@@ -6,9 +6,10 @@ import { enrichLines, type LineResult } from './enrich-lines.js';
 import type { Guessed } from './find-fields.js';
 import { openSources } from './input/inputs.js';
 import { type Guess, Inputs } from './input/recognize.js';
+import { otherPartitionsOf } from './members.js';
 import type { InputOptions } from './options.js';
 import type { ByteSink } from './output/sink.js';
-import { checkCountries, queriesNetworks } from './query.js';
+import { checkCountries, queriedMembers } from './query.js';
 import { openForResults, openPast } from './range-file.js';
 import { type EnrichRanges, isOverTime } from './ranges.js';
 
@@ -85,11 +86,10 @@ async function enrichInputs(
   function openFile(allocate?: (bytes: number) => Buffer): EnrichRanges {
     const file = openPast(database, options) ?? openForResults(database, options, allocate);
     if (isOverTime(file)) damage = file.damage;
-    if (queriesNetworks(query) && !('networks' in file && file.networks !== undefined)) {
-      throw new AtlasError(
-        'E_NO_DATABASE',
-        `${'path' in file ? file.path : database}: the release has no networks: no source says who announces the addresses; build it with a source of networks`,
-      );
+    for (const partition of otherPartitionsOf(queriedMembers(query))) {
+      if (!isOverTime(file) && file.others?.get(partition) !== undefined) continue;
+      const path = isOverTime(file) ? database : file.path;
+      throw new AtlasError('E_NO_DATABASE', `${path}: the release ${partition.absence}`);
     }
     if (query?.kind === 'filter') {
       checkCountries(

@@ -5,9 +5,10 @@
  * semantic conventions, in which AS numbers have no name.
  */
 import { type AtlasError, misuse } from '../errors.js';
+import { LABELS, otherPartitions, type Partition } from '../rangefile/partitions.js';
 
-/** The members that a result can have. The others are labels, whose names only the release knows. */
-export const ADDABLE = [
+/** The members that a result can have besides those of partitions that come later. The others are labels, whose names only the release knows. */
+const MEMBERS = [
   'country',
   'country_code',
   'is_eu',
@@ -20,20 +21,34 @@ export const ADDABLE = [
   'address',
   'release_date',
 ] as const;
-export type Addable = (typeof ADDABLE)[number];
+export type Addable = (typeof MEMBERS)[number];
 
-/** Those that say something of the network. */
-export const NETWORK_MEMBERS: readonly Addable[] = ['asn', 'as_name'];
+/** Returns the members that a result can have, besides labels. */
+export function addable(): Addable[] {
+  const more = otherPartitions().flatMap(({ members }) => members as Addable[]);
+  return [...new Set([...MEMBERS, ...more])];
+}
 
 /** Returns whether a member is a label. */
 export function isLabel(name: Addable): boolean {
-  return !ADDABLE.includes(name);
+  return !addable().includes(name);
+}
+
+/** Returns the partition besides the countries that answers a member; undefined if none does. */
+export function otherPartitionOf(name: Addable): Partition | undefined {
+  return isLabel(name) ? LABELS : otherPartitions().find(({ members }) => members.includes(name));
+}
+
+/** Returns the partitions besides the countries that answer some of the members, in the order of the table. */
+export function otherPartitionsOf(names: readonly Addable[]): Partition[] {
+  const asked = names.map(otherPartitionOf);
+  return otherPartitions().filter((partition) => asked.includes(partition));
 }
 
 /** Returns the error for members that results cannot have. @param labels those of the release */
 export function addError(add: readonly string[], labels: readonly string[]): AtlasError {
   const given = JSON.stringify(add.join(','));
-  return misuse(`cannot add ${given}; choose from ${[...ADDABLE, ...labels].join(', ')}, each once`);
+  return misuse(`cannot add ${given}; choose from ${[...addable(), ...labels].join(', ')}, each once`);
 }
 
 export const SCHEMA_NAMES = ['ecs', 'otel'] as const;

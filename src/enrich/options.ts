@@ -15,8 +15,8 @@ import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from
 import { knownLogs } from './known-logs.js';
 import { type Log, type Logs, logOf } from './logs.js';
 import {
-  ADDABLE,
   type Addable,
+  addable,
   addError,
   checkSchema,
   DEFAULT_ROOT,
@@ -248,7 +248,7 @@ export function parseFields(
 export function checkAdd(names: readonly string[] | undefined): Addable[] {
   if (names === undefined) return [...DEFAULT_ADD];
   const isKnown = (name: string): boolean =>
-    ADDABLE.includes(name as Addable) || (LABEL_NAME.test(name) && !RESERVED_NAMES.includes(name));
+    addable().includes(name as Addable) || (LABEL_NAME.test(name) && !RESERVED_NAMES.includes(name));
   if (names.length > 0 && names.every((name, index) => isKnown(name) && names.indexOf(name) === index)) {
     return names as Addable[];
   }

@@ -33,15 +33,11 @@ export interface LabelSummary {
 
 export type RecordQuery = Filter | Summarize;
 
-/** Returns whether a query needs the networks of a release. */
-export function queriesNetworks(query: RecordQuery | undefined): boolean {
-  if (query?.kind === 'filter') return query.asns !== undefined;
-  return query?.networks !== undefined;
-}
-
-/** Returns the label that a query counts by, if it does. */
-export function queriedLabel(query: RecordQuery | undefined): Addable | undefined {
-  return query?.kind === 'summarize' ? query.label?.name : undefined;
+/** Returns the members besides those of the country that a query decides or counts by. */
+export function queriedMembers(query: RecordQuery | undefined): Addable[] {
+  if (query?.kind === 'filter') return query.asns === undefined ? [] : ['asn'];
+  if (query?.label !== undefined) return [query.label.name];
+  return query?.networks === undefined ? [] : ['asn', 'as_name'];
 }
 
 /** Returns whether a filter selects the result of an address. */

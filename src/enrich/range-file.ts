@@ -1,20 +1,21 @@
 /** Opens the range file of a release, or the answers of past days, for an enrichment. */
 import { dirname } from 'node:path';
 import type { Database } from '../database/database.js';
-import { openLabels, openNetworks, openRanges } from '../database/origin.js';
+import { openPartition, openRanges } from '../database/origin.js';
 import { currentReleaseId, releaseDir } from '../database/release.js';
 import { openReleaseRanges } from '../database/release-files.js';
 import { misuse } from '../errors.js';
 import { openArchive } from '../history/archive.js';
-import { networksAt, rangesAt } from '../history/day.js';
+import { partitionAt, rangesAt } from '../history/day.js';
 import type { Answers } from '../history/entry.js';
 import { answersOverTime } from '../history/over-time.js';
 import { answersOf } from '../history/write.js';
 import { withConfidence } from '../rangefile/confidence.js';
-import type { LabelFile, NetworkFile, RangeFile } from '../rangefile/reader.js';
-import { type Addable, addError, isLabel, NETWORK_MEMBERS } from './members.js';
+import { LABELS, OpenPartitions } from '../rangefile/partitions.js';
+import type { RangeFile } from '../rangefile/reader.js';
+import { type Addable, addError, isLabel, otherPartitionsOf } from './members.js';
 import type { EnrichOptions } from './options.js';
-import { queriedLabel, queriesNetworks } from './query.js';
+import { queriedMembers } from './query.js';
 import type { DayRanges, EnrichRanges } from './ranges.js';
 
 /**
@@ -34,26 +35,19 @@ export function openForResults(
   const wantsConfidence = add.includes('confidence');
   if (wantsConfidence) file.unread?.read();
   const ranges = wantsConfidence ? { ...withConfidence(file), unread: undefined } : file;
-  // What a query has counted is looked up in the file at the end.
-  if (queriesNetworks(query)) return { ...ranges, networks: openNetworks(dir, manifest) };
-  const asked = add.filter(isLabel);
-  checkLabels(asked, manifest.labels?.columns);
-  const wantsLabels = asked.length > 0 || queriedLabel(query) !== undefined;
-  return {
-    ...ranges,
-    ...(wantsNetworks(add) && { networks: openNetworks(dir, manifest, allocate) }),
-    ...(wantsLabels && { labels: openLabels(dir, manifest) }),
-  };
+  const queried = queriedMembers(query);
+  const others = new OpenPartitions();
+  if (query === undefined) checkLabels(add.filter(isLabel), LABELS.columns!(manifest));
+  for (const partition of otherPartitionsOf(query === undefined ? add : queried)) {
+    // What a query has counted is looked up in the file at the end.
+    others.set(partition, openPartition(dir, manifest, partition, query === undefined ? allocate : undefined));
+  }
+  return { ...ranges, others };
 }
 
 /** Refuses labels that a release does not have. @throws AtlasError E_USAGE */
 function checkLabels(asked: readonly Addable[], labels: readonly string[] = []): void {
   if (!asked.every((name) => labels.includes(name))) throw addError(asked, labels);
-}
-
-/** Returns whether something of the network is added. */
-export function wantsNetworks(add: readonly Addable[]): boolean {
-  return add.some((name) => NETWORK_MEMBERS.includes(name));
 }
 
 /**
@@ -68,8 +62,11 @@ export function openPast(
 ): EnrichRanges | undefined {
   if (at !== undefined) {
     const { file, date } = rangesAt(dataDir, at);
-    const wanted = wantsNetworks(add) || queriesNetworks(query);
-    return { ...file, dates: [date], ...(wanted && { networks: networksAt(dataDir, at) }) };
+    const others = new OpenPartitions();
+    for (const partition of otherPartitionsOf([...add, ...queriedMembers(query)])) {
+      others.set(partition, partitionAt(dataDir, at, partition));
+    }
+    return { ...file, dates: [date], others };
   }
   if (atField === undefined) return undefined;
   const hasRelease = currentReleaseId(dataDir) !== undefined;
@@ -80,10 +77,8 @@ export function openPast(
 /** What was opened of a database for its enrichers; a database that follows its directory changes its release. */
 interface Opened {
   dir: string;
-  /** Of the release, and of past days by the day, or by `all`, and whether there are networks. */
+  /** Of the release, and of past days by the day, or by `all`, and the partitions that are asked for. */
   file?: RangeFile;
-  networks?: NetworkFile | undefined;
-  labels?: LabelFile | undefined;
   /** The labels that were asked for, and that a release had: a later one may lack them, and they are null. */
   known: Set<string>;
   past: Map<string, EnrichRanges>;
@@ -108,7 +103,7 @@ export function rangesOfDatabase(
   if ((at ?? atField) !== undefined) {
     if (database.isSeed)
       throw misuse('the database that comes with ipatlas has no history; "ipatlas build" begins one');
-    const key = `${at ?? 'all'} ${wantsNetworks(add)}`;
+    const key = [at ?? 'all', ...otherPartitionsOf(add).map(({ name }) => name)].join(' ');
     const past = entry.past.get(key) ?? openPast(dirname(dirname(dir)), options)!;
     entry.past.set(key, past);
     return past;
@@ -122,7 +117,7 @@ export function rangesOfDatabase(
     database.labelNames,
   );
   for (const name of asked) known.add(name);
-  if (wantsNetworks(add)) entry.networks ??= openNetworks(dir, database.manifest);
-  if (asked.length > 0) entry.labels ??= openLabels(dir, database.manifest);
-  return { ...ranges, networks: entry.networks, labels: entry.labels };
+  const others = new OpenPartitions();
+  for (const partition of otherPartitionsOf(add)) others.set(partition, database.partition(partition));
+  return { ...ranges, others };
 }

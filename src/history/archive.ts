@@ -5,10 +5,10 @@ import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
 import { AtlasError, causedError, RESTORE, RESTORE_DAYS } from '../errors.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
-import { joinLayers, type Layer, overlay } from './changes.js';
-import { type Answers, EntryFile, type EntryName, entryFileName, parseEntryName } from './entry.js';
+import { COUNTRIES } from '../rangefile/partitions.js';
+import { joinLayers, overlay, type Values } from './changes.js';
+import { type Answers, type Archived, EntryFile, type EntryName, entryFileName, parseEntryName } from './entry.js';
 import { isPackName, PACK_LIST_FILE, type PackedEntry, parsePackList, readPack } from './pack.js';
-import { type ArchivedPartition, COUNTRIES } from './partition.js';
 
 /** The entry of a publication that has not finished: it counts as soon as its release is the current one. */
 export const PENDING_FILE = 'pending.ipc';
@@ -71,7 +71,7 @@ export type Span = { from: string; to: string } & ({ entry: Entry } | Missing);
 type Missing = { missing: string; isGap?: true };
 
 export class Archive<Rec extends FileRecord = RangeRecord> {
-  readonly partition: ArchivedPartition<Rec>;
+  readonly partition: Archived<Rec>;
   readonly dataDir: string;
   /** In the order of their times. */
   readonly entries: readonly Entry[];
@@ -81,7 +81,7 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
   readonly #lostFrom: readonly string[];
 
   constructor(
-    partition: ArchivedPartition<Rec>,
+    partition: Archived<Rec>,
     dataDir: string,
     entries: readonly Entry[],
     { problems, lostFrom }: Pick<Packs, 'problems' | 'lostFrom'>,
@@ -201,42 +201,80 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
   }
 
   /** Returns the same, each family when it is asked for; all checksums are checked at once. Throws as {@link answers} does. */
-  families(entry: Entry): { records: readonly Rec[]; layer: (family: Family) => Layer } {
-    const { base, changes } = this.#chain(entry);
+  families(entry: Entry): { records: readonly Rec[]; layer: (family: Family) => Values } {
+    const chain = this.chain(entry);
+    if (chain === undefined) {
+      const what = `the answers of ${dayOf(entry.time)} are lost: an entry of ${this.dataDir} before it is missing`;
+      throw new AtlasError('E_DAMAGED', `${what}; ${RESTORE_DAYS}`);
+    }
     const records: Rec[] = [];
-    const files = [base, ...changes].map((each) => {
+    const files = chain.map((each) => {
       const file = this.read(each);
       file.check();
       records.push(...file.records());
       return { file, recordCount: records.length };
     });
-    const layer = (family: Family): Layer => {
+    const layer = (family: Family): Values => {
       const [first, ...later] = files.map(({ file, recordCount }) => file.layer(family, recordCount));
       return later.length === 0 ? first! : overlay(first!, joinLayers(later));
     };
     return { records, layer };
   }
 
-  /** Returns the base of an entry, and the entries with changes up to it. */
-  #chain(entry: Entry): { base: Entry; changes: Entry[] } {
+  /** Returns the base of an entry and the entries with changes up to it; undefined if one of them is missing. */
+  chain(entry: Entry): [base: Entry, ...changes: Entry[]] | undefined {
     const changes: Entry[] = [];
     for (let index = this.entries.indexOf(entry); index >= 0; index--) {
       const each = this.entries[index]!;
-      if (each.kind === 'base') return { base: each, changes };
+      if (each.kind === 'base') return [each, ...changes];
       if (each.kind === 'gap' || this.entries[index - 1]?.time !== each.since) break;
       changes.unshift(each);
     }
-    const day = dayOf(entry.time);
-    throw new AtlasError(
-      'E_DAMAGED',
-      `the answers of ${day} are lost: an entry of ${this.dataDir} before it is missing; ${RESTORE_DAYS}`,
-    );
+    return undefined;
+  }
+
+  /**
+   * Reads all entries in their order.
+   *
+   * @param read gets each that can be known, with the records of its base and of the changes up to it; `added` are its own. If it throws
+   *   E_DAMAGED, the entry and the changes after it are not known
+   */
+  *walk<Result>(read: (file: EntryFile<Rec>, records: readonly Rec[], added: readonly Rec[]) => Result) {
+    let records: Rec[] = [];
+    let problem: string | undefined;
+    let before: Entry | undefined;
+    for (const entry of this.entries) {
+      const isNext = before !== undefined && before.kind !== 'gap' && before.time === entry.since;
+      before = entry;
+      if (entry.kind === 'gap') {
+        yield { entry, unknown: 'gap', problem: 'published without history' } as const;
+        continue;
+      }
+      if (entry.kind === 'base') {
+        records = [];
+        problem = undefined;
+      } else if (!isNext) problem ??= `${entry.path}: the entry before it is lost`;
+      if (problem !== undefined) {
+        yield { entry, unknown: 'before', problem } as const;
+        continue;
+      }
+      try {
+        const file = this.read(entry);
+        const added = file.records();
+        records.push(...added);
+        yield { entry, result: read(file, records, added), about: file.about };
+      } catch (error) {
+        if (!(error instanceof AtlasError) || error.code !== 'E_DAMAGED') throw error;
+        problem = error.message;
+        yield { entry, unknown: 'damaged', problem } as const;
+      }
+    }
   }
 }
 
 /** Returns the entry of a publication that has not been given its name, if its release is the current one. */
 function pendingEntry<Rec extends FileRecord>(
-  partition: ArchivedPartition<Rec>,
+  partition: Archived<Rec>,
   dataDir: string,
   path: string,
   lastTime: number,
@@ -259,9 +297,9 @@ function pendingEntry<Rec extends FileRecord>(
  */
 export function openArchive<Rec extends FileRecord = RangeRecord>(
   dataDir: string,
-  partition = COUNTRIES as unknown as ArchivedPartition<Rec>,
+  partition = COUNTRIES as unknown as Archived<Rec>,
 ): Archive<Rec> {
-  const folder = join(dataDir, partition.folder);
+  const folder = join(dataDir, partition.history!);
   const files = existsSync(folder) ? readdirSync(folder).sort() : [];
   const local = listEntries(folder, files);
   const pending = pendingEntry(partition, dataDir, join(folder, PENDING_FILE), local.at(-1)?.time ?? 0);

@@ -1,7 +1,7 @@
 /** How fast the countries of addresses change, by the archive. */
 import { CHANGE_DAYS, type MeasuredChange } from '../database/age.js';
+import { combine } from '../range/cut.js';
 import { type Archive, DAY_MS, dayOf } from './archive.js';
-import { combine, type Layer } from './changes.js';
 import type { Answers } from './entry.js';
 
 /** Returns the codes of the values of a partition; undefined for those without a country. */
@@ -30,7 +30,7 @@ export function measureChange(archive: Archive, answers: Answers, now: number): 
   if (entry === undefined) return undefined;
   const earlier = archive.families(entry);
   const [before, after] = [codesOf(earlier), codesOf(answers)];
-  const compared: Layer = combine(earlier.layer(4), answers.v4, (from, to) => {
+  const compared = combine(earlier.layer(4), answers.v4, (from, to) => {
     if (before[from] === undefined) return NONE;
     return after[to] === undefined || after[to] === before[from] ? KEPT : CHANGED;
   });

@@ -2,15 +2,15 @@
 import { isEuMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { readManifest, releaseDir } from '../database/release.js';
-import { openReleaseNetworks, openReleaseRanges } from '../database/release-files.js';
+import { openReleasePartition, openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, misuse, RESTORE_DAYS } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { rangeFileInMemory } from '../rangefile/memory.js';
-import { decodeNetworkFile, type NetworkFile, type RangeFile } from '../rangefile/reader.js';
-import { encodeNetworkFile } from '../rangefile/writer.js';
+import type { Partition } from '../rangefile/partitions.js';
+import { decodeFile, type PartitionFile, type RangeFile } from '../rangefile/reader.js';
+import { encodeFile } from '../rangefile/writer.js';
 import { type Archive, dayOf, type Entry, openArchive } from './archive.js';
-import type { Layer } from './changes.js';
-import { NETWORKS } from './partition.js';
+import type { Values } from './changes.js';
 
 /** Returns the numbers of records, which are one less than the values of a layer. */
 function recordNumbers<Numbers extends Uint16Array | Uint32Array>(value: Uint32Array, numbers: Numbers): Numbers {
@@ -45,7 +45,7 @@ export function openDay(archive: Archive, day: string): Day {
   }
   const { entry } = coverage;
   const { records, layer } = archive.families(entry);
-  const columns = ({ value, ...layer }: Layer) => ({
+  const columns = ({ value, ...layer }: Values) => ({
     ...layer,
     value: recordNumbers(value, new Uint16Array(value.length)),
   });
@@ -80,26 +80,31 @@ export function rangesAt(dataDir: string, day: string): { file: RangeFile; date:
 }
 
 /**
- * Returns the networks of a UTC day, as {@link rangesAt} returns its countries.
+ * Returns another partition of a UTC day, as {@link rangesAt} returns its countries.
  *
  * @param day `YYYY-MM-DD`
- * @returns undefined if the release of that day had none, or none were kept
- * @throws AtlasError E_DAMAGED if they are damaged or lost
+ * @returns undefined if the release of that day had none, or none was kept
+ * @throws AtlasError E_DAMAGED if it is damaged or lost
  */
-export function networksAt(dataDir: string, day: string): NetworkFile | undefined {
+export function partitionAt<File extends PartitionFile>(
+  dataDir: string,
+  day: string,
+  partition: Partition<File>,
+): File | undefined {
+  if (partition.history === undefined) return undefined;
   if (day === dayOf(Date.now())) {
     const dir = releaseDir(dataDir);
-    return openReleaseNetworks(dir, readManifest(dir));
+    return openReleasePartition(dir, readManifest(dir), partition);
   }
-  const archive = openArchive(dataDir, NETWORKS);
+  const archive = openArchive(dataDir, partition as Partition);
   const coverage = archive.at(day);
   if ('missing' in coverage) {
     if (coverage.isGap === true) return undefined;
-    throw new AtlasError('E_DAMAGED', `the networks of ${day} are lost: ${coverage.missing}; ${RESTORE_DAYS}`);
+    throw new AtlasError('E_DAMAGED', `the ${partition.name} of ${day} are lost: ${coverage.missing}; ${RESTORE_DAYS}`);
   }
   const { records, v4, v6 } = archive.answers(coverage.entry);
-  const columns = (layer: Layer) => ({ ...layer, value: recordNumbers(layer.value, layer.value) });
+  const columns = (layer: Values) => ({ ...layer, value: recordNumbers(layer.value, layer.value) });
   const { path } = coverage.entry;
-  const bytes = encodeNetworkFile({ asOf: day, v4: columns(v4), v6: columns(v6), records });
-  return decodeNetworkFile(bytes, path, true);
+  const bytes = encodeFile(partition, { asOf: day, v4: columns(v4), v6: columns(v6), records });
+  return decodeFile(partition, bytes, path, true, partition.columns?.({}));
 }

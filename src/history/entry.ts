@@ -4,13 +4,19 @@ import { compareAddresses } from '../address/words.js';
 import { Container, damaged, writeContainer } from '../compact/container.js';
 import { decodeAbout } from '../compact/countries.js';
 import { decodePartition, encodePartition } from '../compact/partition.js';
+import { decodeRecords, encodeRecords } from '../compact/records.js';
 import { compressCompact, unpackCompact } from '../database/compact.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
-import type { Layer } from './changes.js';
-import type { ArchivedPartition } from './partition.js';
+import type { Partition } from '../rangefile/partitions.js';
+import type { PartitionFile } from '../rangefile/reader.js';
+
+/** A partition that the history keeps. */
+export type Archived<Rec extends FileRecord> = Partition<PartitionFile<Rec>>;
 
 /** How an entry came about: by a publication, or by an import of a table. */
 export type Origin = 'own' | 'imported';
+
+import type { Values } from './changes.js';
 
 /**
  * What an entry has: the whole partition (`base`), the changes since the entry before (`changes`), or nothing, because the release
@@ -45,8 +51,8 @@ export interface EntryAbout {
 /** The answers of a release: the records, and a partition for each family whose values are record numbers plus one. */
 export interface Answers<Rec extends FileRecord = RangeRecord> {
   records: readonly Rec[];
-  v4: Layer;
-  v6: Layer;
+  v4: Values;
+  v6: Values;
 }
 
 const NAME = /^(\d{8}T\d{9}Z)_(\d{8}T\d{9}Z|first)_(own|imported)_(base|changes|gap)\.ipc$/;
@@ -84,19 +90,19 @@ export interface EntryContent<Rec extends FileRecord> {
   /** Records that are new: all of a base; of changes, those that no entry since the base has. */
   records: readonly Rec[];
   /** The answers of a base or what changed; undefined for a gap. */
-  v4: Layer | undefined;
-  v6: Layer | undefined;
+  v4: Values | undefined;
+  v6: Values | undefined;
 }
 
 /** Encodes an entry file. */
 export function encodeEntry<Rec extends FileRecord>(
-  { section, list, encode }: ArchivedPartition<Rec>,
+  { section, list }: Archived<Rec>,
   name: EntryName,
   { about, records, v4, v6 }: EntryContent<Rec>,
 ): Uint8Array {
   const text = JSON.stringify({ ...about, name: entryFileName(name) });
   const head = new Map<string, Uint8Array>([['about', new TextEncoder().encode(text)]]);
-  if (v4 !== undefined) head.set(section, encode(records));
+  if (v4 !== undefined) head.set(section, encodeRecords(records));
   // The first build does not wait three seconds for the best compression, which saves a fourteenth of a base.
   const method = name.since === undefined ? 'brotli-fast' : 'brotli';
   const pack = (bytes: Uint8Array): Buffer => compressCompact(bytes, method);
@@ -124,7 +130,7 @@ function isAbout(value: unknown): value is EntryAbout & { name: string } {
 export class EntryFile<Rec extends FileRecord = FileRecord> {
   readonly name: EntryName;
   readonly about: EntryAbout;
-  readonly #partition: ArchivedPartition<Rec>;
+  readonly #partition: Archived<Rec>;
   readonly #path: string;
   readonly #container: Container;
   /** What it says about its publication, and its records. */
@@ -135,7 +141,7 @@ export class EntryFile<Rec extends FileRecord = FileRecord> {
    * @param expected the name of the file; undefined if it has another name until it counts
    * @throws AtlasError E_DAMAGED if the content is not an entry, or that of another name
    */
-  constructor(partition: ArchivedPartition<Rec>, bytes: Uint8Array, path: string, expected?: string) {
+  constructor(partition: Archived<Rec>, bytes: Uint8Array, path: string, expected?: string) {
     this.#partition = partition;
     this.#path = path;
     this.#container = new Container(bytes, path);
@@ -156,7 +162,7 @@ export class EntryFile<Rec extends FileRecord = FileRecord> {
    * @throws AtlasError E_DAMAGED
    */
   records(): Rec[] {
-    return this.#partition.decode(this.#head);
+    return decodeRecords(this.#head, this.#partition) as Rec[];
   }
 
   /**
@@ -174,7 +180,7 @@ export class EntryFile<Rec extends FileRecord = FileRecord> {
    * @param recordCount number of records of the base and of all entries since, this one included
    * @throws AtlasError E_DAMAGED
    */
-  layer(family: Family, recordCount: number): Layer {
+  layer(family: Family, recordCount: number): Values {
     const newValues = (count: number): Uint32Array => new Uint32Array(count);
     const ranges = this.#unpacked(`${this.#partition.section}${family}`);
     return decodePartition(ranges, family, recordCount + 1, this.#path, newValues);

@@ -2,12 +2,12 @@
 import { isDate } from '../country/country.js';
 import { BinaryEngine } from '../database/binary-engine.js';
 import { type Database, type OpenOptions, openDatabase as openRelease } from '../database/database.js';
-import { checkFields, type FieldLookup, fieldLookup, type ResultField } from '../database/fields.js';
+import { checkFields, type FieldLookup, type FieldSources, fieldLookup, type ResultField } from '../database/fields.js';
 import { Lookups } from '../database/lookups.js';
 import { dataPlace } from '../database/origin.js';
 import { misuse } from '../errors.js';
 import type { RangeFile } from '../rangefile/reader.js';
-import { networksAt, rangesAt } from './day.js';
+import { partitionAt, rangesAt } from './day.js';
 
 export interface OpenPastOptions {
   /** A UTC day, `YYYY-MM-DD`. */
@@ -40,8 +40,11 @@ export class PastDatabase extends Lookups implements Disposable {
    *   E_DAMAGED if the networks of the day are damaged or lost
    */
   fields(fields: readonly ResultField[]): FieldLookup {
-    const networks = () => networksAt(this.#dataDir, this.day);
-    return fieldLookup(checkFields(fields, [], 'fields'), { file: this.#file, networks });
+    const sources: FieldSources = {
+      file: this.#file,
+      open: (partition) => partitionAt(this.#dataDir, this.day, partition),
+    };
+    return fieldLookup(checkFields(fields, [], 'fields'), sources);
   }
 
   /** Does nothing: the answers are in memory. */

@@ -6,13 +6,13 @@ import type { Family } from '../address/parse.js';
 import { isEuMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { AtlasError, misuse } from '../errors.js';
-import type { RangeRecord } from '../rangefile/layout.js';
+import { combine } from '../range/cut.js';
+import { type RangeRecord, recordIdentity } from '../rangefile/layout.js';
 import { splitIPv6 } from '../rangefile/memory.js';
 import { buildIndex, type SearchColumns } from '../rangefile/search.js';
 import { type Archive, DAY_MS, dayOf, type Entry, type Span, shiftedDay } from './archive.js';
-import { combine, joinLayers, type Layer } from './changes.js';
+import { joinLayers, type Values } from './changes.js';
 import type { Answers } from './entry.js';
-import { COUNTRIES } from './partition.js';
 
 /** The value of a day that is not kept. */
 export const NO_STATE = 0xffff;
@@ -101,7 +101,7 @@ class RecordTable {
   readonly #numbers = new Map<string, number>();
 
   numberOf(record: RangeRecord): number {
-    const key = COUNTRIES.identity(record);
+    const key = recordIdentity(record);
     const known = this.#numbers.get(key);
     if (known !== undefined) return known;
     this.#numbers.set(key, this.records.length);
@@ -110,7 +110,7 @@ class RecordTable {
 }
 
 /** Layers of a family, the earliest first; their values are numbers of timelines. */
-type Layers = Record<Family, Layer[]>;
+type Layers = Record<Family, Values[]>;
 
 class Builder {
   readonly timelines = new Timelines();
@@ -119,42 +119,29 @@ class Builder {
   readonly #joined: Layers = { 4: [], 6: [] };
   /** The last base, and its changes. */
   readonly #layers: Layers = { 4: [], 6: [] };
-  readonly #archive: Archive;
   /** The records of the entries since the last base. */
   #numbers: number[] = [];
-  /** Why the answers since the last base are not known. */
-  #problem: string | undefined;
-  #before: Entry | undefined;
-
-  constructor(archive: Archive) {
-    this.#archive = archive;
-  }
 
   /**
-   * Adds what an entry changed, in the order of the archive.
+   * Adds what the entries of an archive changed.
    *
-   * @returns why its answers are not known; undefined if they are, or if it has none
+   * @returns for each entry, why its answers are not known; undefined if they are, or if it has none
    */
-  addEntry(entry: Entry, state: number): string | undefined {
-    const isNext = this.#before?.time === entry.since && this.#before?.kind !== 'gap';
-    this.#before = entry;
-    if (entry.kind === 'gap') return undefined;
-    if (entry.kind === 'base') {
-      this.#numbers = [];
-      this.#problem = undefined;
-    } else if (!isNext) this.#problem ??= `${entry.path}: the entry before it is lost`;
-    if (this.#problem !== undefined) return this.#problem;
-    try {
-      const file = this.#archive.read(entry);
-      this.#numbers.push(...file.records().map((record) => this.table.numberOf(record)));
-      const [v4, v6] = [file.layer(4, this.#numbers.length), file.layer(6, this.#numbers.length)];
-      if (entry.kind === 'base') this.#joinLayers();
-      this.#addLayers(v4, v6, this.#numbers, state);
-    } catch (error) {
-      if (!(error instanceof AtlasError) || error.code !== 'E_DAMAGED') throw error;
-      this.#problem = error.message;
+  addEntries(archive: Archive, stateOf: (entry: Entry) => number): Map<Entry, string | undefined> {
+    const steps = archive.walk((file, { length }, added) => {
+      const isBase = file.name.kind === 'base';
+      const [v4, v6] = [file.layer(4, length), file.layer(6, length)];
+      if (isBase) this.#numbers = [];
+      this.#numbers.push(...added.map((record) => this.table.numberOf(record)));
+      if (isBase) this.#joinLayers();
+      return [v4, v6] as const;
+    });
+    const problems = new Map<Entry, string | undefined>();
+    for (const step of steps) {
+      if (step.unknown === undefined) this.#addLayers(...step.result, this.#numbers, stateOf(step.entry));
+      problems.set(step.entry, step.unknown === undefined || step.unknown === 'gap' ? undefined : step.problem);
     }
-    return this.#problem;
+    return problems;
   }
 
   /** Adds the answers of a release, whose values it replaces. */
@@ -164,7 +151,7 @@ class Builder {
     this.#addLayers(v4, v6, numbers, state);
   }
 
-  #addLayers(v4: Layer, v6: Layer, numbers: readonly number[], state: number): void {
+  #addLayers(v4: Values, v6: Values, numbers: readonly number[], state: number): void {
     // Changes have few of the records.
     const timelineOf = [0];
     for (const layer of [v4, v6]) {
@@ -186,13 +173,13 @@ class Builder {
     }
   }
 
-  #join(layers: readonly Layer[]): Layer {
+  #join(layers: readonly Values[]): Values {
     const join = (earlier: number, later: number): number => this.timelines.join(earlier, later);
     return joinLayers(layers, (earlier, later) => combine(earlier, later, join));
   }
 
   /** Returns the partition of a family within whose ranges nothing ever differed. */
-  joined(family: Family): Layer {
+  joined(family: Family): Values {
     this.#joinLayers();
     return this.#join(this.#joined[family].splice(0));
   }
@@ -269,7 +256,7 @@ function tables(timelines: Timelines, byMembership: ByMembership, values: readon
  * @throws AtlasError E_USAGE if there is no history, E_DAMAGED if no day of it is known, and what `current` throws
  */
 export function answersOverTime(archive: Archive, current?: () => Answers): AnswersOverTime {
-  const { span, entries, dataDir } = archive;
+  const { span, dataDir } = archive;
   if (span === undefined)
     throw misuse(`there is no history in ${dataDir}: "ipatlas build" and "ipatlas pull" add to it`);
   const spans = archive.spans();
@@ -278,9 +265,8 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
   const days = [...new Set(starts)].sort();
   const stateOfDay = new Map(days.map((day, state) => [day, state]));
 
-  const builder = new Builder(archive);
-  const problems = new Map<Entry, string | undefined>();
-  for (const entry of entries) problems.set(entry, builder.addEntry(entry, stateOfDay.get(dayOf(entry.time))!));
+  const builder = new Builder();
+  const problems = builder.addEntries(archive, ({ time }) => stateOfDay.get(dayOf(time))!);
   const problemOf = (span: Span): string | undefined =>
     'entry' in span ? problems.get(span.entry) : span.isGap ? undefined : `${dataDir}: ${span.missing}`;
   const isKnown = (span: Span): boolean => 'entry' in span && problemOf(span) === undefined;

@@ -3,9 +3,8 @@ import { embeddedIPv4 } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
 import { isEuMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
-import { AtlasError } from '../errors.js';
 import type { FileRecord, NetworkRecord } from '../rangefile/layout.js';
-import { type Archive, type Entry, shiftedDay } from './archive.js';
+import { type Archive, shiftedDay } from './archive.js';
 import { UNCHANGED } from './changes.js';
 
 /** Days with one answer. They are UTC days, `YYYY-MM-DD`. */
@@ -45,52 +44,18 @@ export interface ArchiveAddress {
   words: Uint32Array;
 }
 
-/** Follows an address through the archive, entry by entry. */
-class Tracker<Rec extends FileRecord> {
-  readonly #archive: Archive<Rec>;
-  readonly #address: ArchiveAddress;
-  #records: Rec[] = [];
-  /** The number of the record, plus one; undefined if an entry since the last base is damaged or lost. */
-  #value: number | undefined;
-  #before: Entry | undefined;
-
-  constructor(archive: Archive<Rec>, address: ArchiveAddress) {
-    this.#archive = archive;
-    this.#address = address;
-  }
-
-  /** Returns the state after the next entry, in the order of the archive. */
-  next(entry: Entry): State<Rec> {
-    const before = this.#before;
-    this.#before = entry;
-    if (entry.kind === 'gap') {
-      this.#value = undefined;
-      return { error: 'published without history' };
-    }
-    try {
-      const file = this.#archive.read(entry);
-      if (entry.kind === 'base') this.#records = [];
-      else if (this.#value === undefined || before?.time !== entry.since) {
-        this.#value = undefined;
-        return { error: 'an entry before it is damaged or lost' };
-      }
-      this.#records.push(...file.records());
-      const { family, words } = this.#address;
-      const value = file.valueAt(family, this.#records.length, words);
-      if (value !== UNCHANGED) this.#value = value;
-      return { record: this.#records[this.#value! - 1]!, release: file.about.release };
-    } catch (error) {
-      if (!(error instanceof AtlasError) || error.code !== 'E_DAMAGED') throw error;
-      this.#value = undefined;
-      return { error: error.message };
-    }
-  }
-}
-
 /** Returns, for each entry, the state of an address; that of an embedded IPv4 address if the record says so. */
 function statesOf<Rec extends FileRecord>(archive: Archive<Rec>, address: ArchiveAddress): State<Rec>[] {
-  const tracker = new Tracker(archive, address);
-  const states = archive.entries.map((entry) => tracker.next(entry));
+  let last: Rec | undefined;
+  const records = archive.walk((file, known): Rec => {
+    const value = file.valueAt(address.family, known.length, address.words);
+    if (value !== UNCHANGED) last = known[value - 1]!;
+    return last!;
+  });
+  const states = Array.from(records, (step): State<Rec> => {
+    if (step.unknown === undefined) return { record: step.result, release: step.about.release };
+    return { error: step.unknown === 'before' ? 'an entry before it is damaged or lost' : step.problem };
+  });
   const scheme = states.flatMap((state) =>
     'record' in state && state.record.kind === 'embedded' ? [state.record.scheme] : [],
   )[0];

@@ -8,12 +8,14 @@ import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
 import { AtlasError, misuse } from '../errors.js';
 import { rename, replaceFile } from '../files.js';
-import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
+import { type FileRecord, type RangeRecord, recordIdentity } from '../rangefile/layout.js';
+import { archivedPartitions } from '../rangefile/partitions.js';
 import { type PartitionFile, rangeColumns } from '../rangefile/reader.js';
 import { type Archive, DAY_MS, dayOf, type Entry, openArchive, PENDING_FILE } from './archive.js';
-import { differenceOf, type Layer } from './changes.js';
+import { differenceOf, type Values } from './changes.js';
 import {
   type Answers,
+  type Archived,
   type EntryAbout,
   type EntryContent,
   EntryFile,
@@ -22,7 +24,6 @@ import {
   entryFileName,
 } from './entry.js';
 import { PACK_LIST_FILE, readPack } from './pack.js';
-import { type ArchivedPartition, COUNTRIES, NETWORKS } from './partition.js';
 
 /**
  * A base is written as soon as the changes since the last one have this many times its size: two years of real nights then
@@ -32,7 +33,7 @@ export const CHANGES_PER_BASE = 0.75;
 
 /** Returns the answers of a release, or its networks. */
 export function answersOf<Rec extends FileRecord>(file: PartitionFile<Rec>): Answers<Rec> {
-  const layer = (family: Family): Layer => {
+  const layer = (family: Family): Values => {
     const { count, first, value } = rangeColumns(file, family);
     return { family, count, first, value: new Uint32Array(value).map((record) => record + 1) };
   };
@@ -40,18 +41,14 @@ export function answersOf<Rec extends FileRecord>(file: PartitionFile<Rec>): Ans
 }
 
 /** Renumbers answers by the records of earlier ones; records that those lack follow after them. */
-function renumber<Rec extends FileRecord>(
-  { identity }: ArchivedPartition<Rec>,
-  { records, v4, v6 }: Answers<Rec>,
-  earlier: readonly Rec[],
-): Answers<Rec> {
-  const numbers = new Map(earlier.map((record, index) => [identity(record), index]));
+function renumber<Rec extends FileRecord>({ records, v4, v6 }: Answers<Rec>, earlier: readonly Rec[]): Answers<Rec> {
+  const numbers = new Map(earlier.map((record, index) => [recordIdentity(record), index]));
   const all = [...earlier];
   const target = records.map((record) => {
-    const known = numbers.get(identity(record));
+    const known = numbers.get(recordIdentity(record));
     return known ?? all.push(record) - 1;
   });
-  const renumbered = (layer: Layer): Layer => ({
+  const renumbered = (layer: Values): Values => ({
     ...layer,
     value: layer.value.map((value) => target[value - 1]! + 1),
   });
@@ -60,13 +57,11 @@ function renumber<Rec extends FileRecord>(
 
 /** Whether the changes up to an entry have become so many, or so old, that the next one is a base. */
 function needsBase<Rec extends FileRecord>(archive: Archive<Rec>, last: Entry, time: number, days: number): boolean {
-  let bytes = 0;
-  for (let index = archive.entries.indexOf(last); index >= 0; index--) {
-    const { kind, bytes: each, time: since } = archive.entries[index]!;
-    if (kind === 'base') return bytes > CHANGES_PER_BASE * each || time - since > days * DAY_MS;
-    bytes += each;
-  }
-  return true;
+  const chain = archive.chain(last);
+  if (chain === undefined) return true;
+  const [base, ...changes] = chain;
+  const bytes = changes.reduce((sum, each) => sum + each.bytes, 0);
+  return bytes > CHANGES_PER_BASE * base.bytes || time - base.time > days * DAY_MS;
 }
 
 /** Returns the content of an entry after `last`: changes if they can be told and are few, else a base. */
@@ -87,7 +82,7 @@ function contentAfter<Rec extends FileRecord>(
     if (error instanceof AtlasError && error.code === 'E_DAMAGED') return base;
     throw error;
   }
-  const after = renumber(archive.partition, answers, before.records);
+  const after = renumber(answers, before.records);
   return {
     kind: 'changes',
     about,
@@ -103,7 +98,7 @@ function write<Rec extends FileRecord>(
   name: EntryName,
   content: EntryContent<Rec>,
 ): void {
-  const folder = join(dataDir, partition.folder);
+  const folder = join(dataDir, partition.history!);
   mkdirSync(folder, { recursive: true });
   replaceFile(join(folder, file), [encodeEntry(partition, name, content)]);
 }
@@ -137,7 +132,7 @@ export interface Publication<Rec extends FileRecord = RangeRecord> {
  */
 export function prepareEntry<Rec extends FileRecord>(
   dataDir: string,
-  partition: ArchivedPartition<Rec>,
+  partition: Archived<Rec>,
   publication: Publication<Rec>,
 ): void {
   const { answers, days, now } = publication;
@@ -157,12 +152,11 @@ export function prepareEntry<Rec extends FileRecord>(
 
 /** Gives the entries of the last publication their names if its release became the current one, and removes them if not. */
 export function settle(dataDir: string): void {
-  settleEntry(dataDir, COUNTRIES);
-  settleEntry(dataDir, NETWORKS);
+  for (const partition of archivedPartitions()) settleEntry(dataDir, partition);
 }
 
-function settleEntry<Rec extends FileRecord>(dataDir: string, partition: ArchivedPartition<Rec>): void {
-  const folder = join(dataDir, partition.folder);
+function settleEntry<Rec extends FileRecord>(dataDir: string, partition: Archived<Rec>): void {
+  const folder = join(dataDir, partition.history!);
   const pending = join(folder, PENDING_FILE);
   if (!existsSync(pending)) return;
   let entry: EntryFile<Rec>;
@@ -185,7 +179,7 @@ function makeBase<Rec extends FileRecord>(archive: Archive<Rec>, entry: Entry, s
   const content = entry.kind === 'gap' ? { records: [], v4: undefined, v6: undefined } : archive.answers(entry);
   const file = entryFileName(name);
   write(archive, file, name, { about, ...content });
-  if (join(archive.dataDir, archive.partition.folder, file) !== entry.path) rmSync(entry.path);
+  if (join(archive.dataDir, archive.partition.history!, file) !== entry.path) rmSync(entry.path);
 }
 
 /**

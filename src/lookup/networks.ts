@@ -3,8 +3,10 @@ import { embeddedIPv4 } from '../address/embedded.js';
 import { parseAddress } from '../address/parse.js';
 import { Container } from '../compact/container.js';
 import { readAbout } from '../compact/countries.js';
-import { decodeNetworks, networkRanges } from '../compact/networks.js';
+import type { DecodedPartition } from '../compact/partition.js';
+import { decodeRanges, decodeRecords } from '../compact/records.js';
 import type { NetworkRecord } from '../rangefile/layout.js';
+import { NETWORKS } from '../rangefile/partitions.js';
 import { findIPv4, findIPv6 } from '../rangefile/search.js';
 import type { Network, NetworkDatabase } from './database.js';
 import { type Ranges, searchable } from './ranges.js';
@@ -29,13 +31,13 @@ export class CompactNetworks implements NetworkDatabase {
     const { data_date, as_of, attribution } = readAbout(container);
     this.dataDate = data_date ?? as_of;
     this.attribution = Object.freeze(attribution);
-    this.#records = decodeNetworks(container);
+    this.#records = decodeRecords(container, NETWORKS);
     this.#networks = this.#records.map(networkOf);
     const { length } = this.#records;
-    this.#ranges = searchable(
-      networkRanges(container, 6, length, name, true),
-      networkRanges(container, 4, length, name, true),
-    );
+    const ranges = (family: 4 | 6) => {
+      return decodeRanges(container, NETWORKS, family, length, name, true) as DecodedPartition<Uint32Array>;
+    };
+    this.#ranges = searchable(ranges(6), ranges(4));
   }
 
   network(ip: string): Network | undefined {

@@ -1,15 +1,11 @@
 /** Verifies that the mirror has the same ranges, records and countries as the range file. */
 import type Sqlite from 'better-sqlite3';
 import { AtlasError, causedError, damagedRelease, REBUILD } from '../errors.js';
-import {
-  type LabelFile,
-  type NetworkFile,
-  type PartitionFile,
-  type RangeFile,
-  rangeColumns,
-} from '../rangefile/reader.js';
+import { COUNTRIES, OpenPartitions, type Partition } from '../rangefile/partitions.js';
+import { type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
 import { ipv6Bounds } from './bounds.js';
 import { openMirror } from './reader.js';
+import { recordColumns, recordRows } from './writer.js';
 
 /** Rows compared at a time. SQLite joins each of their columns into one text, which is many times as fast as reading single rows. */
 const PAGE_ROWS = 2048;
@@ -30,7 +26,7 @@ interface Family {
   bounds: (from: number, to: number) => [first: string, last: string];
 }
 
-function ipv4Family({ count4, start4, record4 }: PartitionFile, table: string, subject: string): Family {
+function ipv4Family({ count4, start4, record4 }: PartitionFile, { table, subject }: Partition): Family {
   const last = start4.map((_, range) => (range + 1 < count4 ? start4[range + 1]! - 1 : 0xffffffff));
   return {
     name: 'IPv4',
@@ -44,7 +40,7 @@ function ipv4Family({ count4, start4, record4 }: PartitionFile, table: string, s
   };
 }
 
-function ipv6Family(file: PartitionFile, table: string, subject: string): Family {
+function ipv6Family(file: PartitionFile, { table, subject }: Partition): Family {
   const ranges = rangeColumns(file, 6);
   const joined = (addresses: Buffer): string => addresses.toString('hex').replace(/.{32}\B/g, '$&,');
   return {
@@ -62,14 +58,13 @@ function ipv6Family(file: PartitionFile, table: string, subject: string): Family
   };
 }
 
-/** Returns the expected columns `country_code`, `asn` or `label`, and `reason`, by record number. */
-function recordLabels(file: PartitionFile): string[] {
-  return file.records.map((record, index) => {
-    if (record.kind === 'country') return `${record.code}|`;
-    if (record.kind === 'network') return `${record.asn}|`;
-    if (record.kind === 'label') return `${index}|`;
-    return `|${record.kind === 'none' ? record.reason : record.scheme}`;
-  });
+/** Returns the expected columns of what ranges are about and of the reasons, by record number. */
+function recordLabels({ records }: PartitionFile): string[] {
+  return records.map((record, index) =>
+    recordColumns(record, index)
+      .map((cell) => cell ?? '')
+      .join('|'),
+  );
 }
 
 function compareFamily(
@@ -106,22 +101,16 @@ function compareFamily(
   if (rows !== count) throw fail(`${rows} ${name} ranges, not ${count}`);
 }
 
-/**
- * Compares both families of a file with their tables.
- *
- * @param table the end of the names of the tables
- * @param subject the column with what a record is about
- */
+/** Compares both families of a file with their tables. */
 function compareRanges(
   database: Sqlite.Database,
+  partition: Partition,
   file: PartitionFile,
-  table: string,
-  subject: string,
   pageRows: number,
   fail: (what: string) => AtlasError,
 ): void {
   const labels = recordLabels(file);
-  for (const family of [ipv4Family(file, table, subject), ipv6Family(file, table, subject)]) {
+  for (const family of [ipv4Family(file, partition), ipv6Family(file, partition)]) {
     compareFamily(database, family, labels, pageRows, fail);
   }
 }
@@ -138,40 +127,23 @@ function compareCountries(database: Sqlite.Database, file: RangeFile, fail: (wha
   }
 }
 
-/** Compares the names of networks. */
-function compareNetworks(
+/** Compares the records of a partition besides the countries. */
+function compareRecords(
   database: Sqlite.Database,
-  { records }: NetworkFile,
+  { table, subject }: Partition,
+  file: PartitionFile,
   fail: (what: string) => AtlasError,
 ): void {
-  const networks = records.filter((record) => record.kind === 'network');
-  const count = database.prepare<[], number>('SELECT count(*) FROM network').pluck().get();
-  if (count !== networks.length) throw fail(`${count} networks, not ${networks.length}`);
-  const rows = database.prepare<[], { asn: number; name: string | null }>('SELECT asn, name FROM network ORDER BY asn');
+  const expected = recordRows(file);
+  const count = database.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get();
+  if (count !== expected.length) throw fail(`${count} rows of ${table}, not ${expected.length}`);
+  const rows = database.prepare<[], (string | number | null)[]>(`SELECT * FROM ${table} ORDER BY ${subject}`).raw();
   let next = 0;
-  for (const { asn, name } of rows.iterate()) {
-    const network = networks[next++]!;
-    if (network.asn !== asn || network.name !== (name ?? '')) throw fail(`network AS${network.asn}`);
+  for (const row of rows.iterate()) {
+    const wanted = expected[next++]!;
+    if (row.length === wanted.length && row.every((cell, i) => cell === wanted[i])) continue;
+    throw fail(`${table} ${JSON.stringify(row)}, not ${JSON.stringify(wanted)}`);
   }
-}
-
-/** Compares the values of labels. */
-function compareLabels(
-  database: Sqlite.Database,
-  { records, columns }: LabelFile,
-  fail: (what: string) => AtlasError,
-): void {
-  const rows = database
-    .prepare<[], [number, ...(string | null)[]]>(`SELECT label, "${columns.join('", "')}" FROM label ORDER BY label`)
-    .raw()
-    .all();
-  const labels = records.flatMap((record, label) => (record.kind === 'label' ? [{ label, row: record.row }] : []));
-  if (rows.length !== labels.length) throw fail(`${rows.length} labels, not ${labels.length}`);
-  const wrong = labels.findIndex(({ label, row }, i) => {
-    const [id, ...values] = rows[i]!;
-    return id !== label || JSON.stringify(values) !== row;
-  });
-  if (wrong >= 0) throw fail(`label ${labels[wrong]!.row}`);
 }
 
 /**
@@ -179,16 +151,14 @@ function compareLabels(
  *
  * @param path of the mirror
  * @param file the range file, already verified
- * @param networks the networks, already verified; undefined if the release has none
- * @param labels the labels, likewise
+ * @param others what the release has besides the countries, already verified
  * @param pageRows rows compared at a time
  * @throws AtlasError E_DAMAGED with the first difference; E_NO_DATABASE if the mirror cannot be opened
  */
 export function verifyMirror(
   path: string,
   file: RangeFile,
-  networks?: NetworkFile,
-  labels?: LabelFile,
+  others = new OpenPartitions(),
   pageRows: number = PAGE_ROWS,
 ): void {
   const failure =
@@ -197,15 +167,11 @@ export function verifyMirror(
       damagedRelease(`${path} differs from ${other.path}: ${what}`);
   const database = openMirror(path);
   try {
-    compareRanges(database, file, 'range', 'country_code', pageRows, failure(file));
+    compareRanges(database, COUNTRIES, file, pageRows, failure(file));
     compareCountries(database, file, failure(file));
-    if (networks !== undefined) {
-      compareRanges(database, networks, 'network', 'asn', pageRows, failure(networks));
-      compareNetworks(database, networks, failure(networks));
-    }
-    if (labels !== undefined) {
-      compareRanges(database, labels, 'label', 'label', pageRows, failure(labels));
-      compareLabels(database, labels, failure(labels));
+    for (const [partition, other] of others.entries()) {
+      compareRanges(database, partition, other, pageRows, failure(other));
+      compareRecords(database, partition, other, failure(other));
     }
   } catch (error) {
     if (error instanceof AtlasError) throw error;

@@ -5,7 +5,8 @@ import type Sqlite from 'better-sqlite3';
 import { packageFile } from '../package-root.js';
 import type { MergedRanges, RangeColumns } from '../range/columns.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
-import { type LabelFile, type NetworkFile, type PartitionFile, rangeColumns } from '../rangefile/reader.js';
+import type { OpenPartitions, Partition } from '../rangefile/partitions.js';
+import { type PartitionFile, rangeColumns } from '../rangefile/reader.js';
 import { sqlite } from '../sqlite.js';
 import { ipv6Bounds } from './bounds.js';
 
@@ -28,9 +29,8 @@ export interface MirrorRanges {
   v6: MirroredRanges;
   /** By the values of the ranges. */
   records: readonly RangeRecord[];
-  /** Undefined if the release has none. */
-  networks?: NetworkFile | undefined;
-  labels?: LabelFile | undefined;
+  /** What the release has besides the countries. */
+  others?: OpenPartitions | undefined;
 }
 
 export interface MirrorContent extends MirrorRanges {
@@ -63,12 +63,20 @@ function insertRows(
   }
 }
 
-/** Returns the columns `country_code`, `asn` or `label`, and `reason`, of a record. */
-function recordColumns(record: FileRecord, index: number): [string | number | null, string | null] {
+/** Returns the column that says what a range is about, such as `country_code`, and the column `reason`, of a record. */
+export function recordColumns(record: FileRecord, index: number): [string | number | null, string | null] {
   if (record.kind === 'country') return [record.code, null];
   if (record.kind === 'network') return [record.asn, null];
   if (record.kind === 'label') return [index, null];
   return [null, record.kind === 'none' ? record.reason : record.scheme];
+}
+
+/** Returns the rows of the table of the records of a partition: networks, or rows of values. */
+export function recordRows({ records }: PartitionFile): (string | number | null)[][] {
+  return records.flatMap((record, index) => {
+    if (record.kind === 'network') return [[record.asn, record.name || null]];
+    return record.kind === 'label' ? [[index, ...(JSON.parse(record.row) as (string | null)[])]] : [];
+  });
 }
 
 /** Writes the ranges on which the lineages disagree; schemas/mirror-confidence.sql is the specification. */
@@ -82,31 +90,25 @@ function writeConfidence(database: Sqlite.Database, { v4, v6 }: MirrorContent, f
   }
 }
 
-/** Writes the networks; schemas/mirror-networks.sql is the specification. */
-function writeNetworks(database: Sqlite.Database, file: NetworkFile): void {
-  database.exec(readFileSync(packageFile('schemas/mirror-networks.sql'), 'utf8'));
-  const { records } = file;
-  const networks = records.filter((record) => record.kind === 'network');
-  insertRows(database, 'network', 2, networks.length, (i, values) => {
-    values.push(networks[i]!.asn, networks[i]!.name || null);
+/** Writes the records and the ranges of a partition besides the countries; schemas/mirror-partition.sql is the specification. */
+function writePartition(database: Sqlite.Database, { table, subject }: Partition, file: PartitionFile): void {
+  const names = file.columns?.map((column) => `"${column}" TEXT`);
+  database.exec(
+    names === undefined
+      ? readFileSync(packageFile('schemas/mirror-networks.sql'), 'utf8')
+      : `CREATE TABLE ${table} (${subject} INTEGER PRIMARY KEY, ${names.join(', ')}) STRICT`,
+  );
+  const schema = readFileSync(packageFile('schemas/mirror-partition.sql'), 'utf8');
+  database.exec(
+    schema
+      .replaceAll('$table', table)
+      .replaceAll('$subject INTEGER', `${subject.padEnd(6)} INTEGER`)
+      .replaceAll('$subject', subject),
+  );
+  const rows = recordRows(file);
+  insertRows(database, table, rows[0]?.length ?? 1, rows.length, (i, values) => {
+    values.push(...rows[i]!);
   });
-  writePartition(database, 'network', file);
-}
-
-/** Writes the labels; schemas/mirror-labels.sql is the specification. */
-function writeLabels(database: Sqlite.Database, file: LabelFile): void {
-  const names = file.columns.map((column) => `"${column}" TEXT`);
-  database.exec(`CREATE TABLE label (label INTEGER PRIMARY KEY, ${names.join(', ')}) STRICT`);
-  database.exec(readFileSync(packageFile('schemas/mirror-labels.sql'), 'utf8'));
-  const rows = file.records.flatMap((record, label) => (record.kind === 'label' ? [{ label, row: record.row }] : []));
-  insertRows(database, 'label', 1 + names.length, rows.length, (i, values) => {
-    values.push(rows[i]!.label, ...(JSON.parse(rows[i]!.row) as (string | null)[]));
-  });
-  writePartition(database, 'label', file);
-}
-
-/** Writes the ranges of both families into the tables `ipv4_…` and `ipv6_…`. */
-function writePartition(database: Sqlite.Database, table: string, file: PartitionFile): void {
   const [v4, v6] = [rangeColumns(file, 4), rangeColumns(file, 6)];
   const columns = file.records.map(recordColumns);
   insertRows(database, `ipv4_${table}`, 4, v4.count, (i, values) => {
@@ -158,8 +160,7 @@ export function writeMirror(path: string, content: MirrorContent): void {
       values.push(first.subarray(at, at + 16), last.subarray(at, at + 16), ...columns[v6.value[i]!]!, v6.layers[i]!);
     });
     if (content.hasConfidence === true) writeConfidence(database, content, first);
-    if (content.networks !== undefined) writeNetworks(database, content.networks);
-    if (content.labels !== undefined) writeLabels(database, content.labels);
+    for (const [partition, file] of content.others?.entries() ?? []) writePartition(database, partition, file);
     database.exec('COMMIT');
   } finally {
     database.close();

@@ -6,13 +6,13 @@ import { addressWords } from '../address/words.js';
  * Ranges of one family. Without explicit ends they are a partition of the whole address space: in ascending order and
  * without gaps, each ends before the next begins, the first begins at address zero, the last ends at the last address.
  */
-export interface RangeColumns {
+export interface RangeColumns<Value extends Uint16Array | Uint32Array = Uint16Array | Uint32Array> {
   family: Family;
   count: number;
   /** First address of each range, {@link addressWords} words each, most significant first. */
   first: Uint32Array;
   /** Value of each range: an index into a table that the owner of the columns defines, such as records or country codes. */
-  value: Uint16Array | Uint32Array;
+  value: Value;
 }
 
 /** Ranges with explicit ends: not a partition, but in any order, overlapping or not. */

@@ -1,68 +1,88 @@
-/** Partitions of the address space that are seen as one: neighbors with the same answer joined, or all cut where one of them changes. */
-import { addressWords, compareAddresses } from '../address/words.js';
+/** Partitions of the address space that are seen as one: all cut where one of them changes, neighbors with the same answer joined. */
+import { addressWords } from '../address/words.js';
 import type { RangeColumns } from './columns.js';
 
 /**
- * Joins neighbors whose values have the same answer.
+ * Goes through two partitions of a family side by side, and joins neighbors with the same result.
  *
- * @param answers the number of the answer of each value
- * @returns ranges with the answers as values
+ * @param resultOf returns what becomes of the values of both at an address
  */
-export function joinRanges({ family, count, first, value }: RangeColumns, answers: Uint32Array): RangeColumns {
+export function combine(
+  below: RangeColumns,
+  above: RangeColumns,
+  resultOf: (below: number, above: number) => number,
+): RangeColumns<Uint32Array> {
+  const { family } = below;
   const words = addressWords(family);
-  const firsts = new Uint32Array(first.length);
-  const joined = new Uint32Array(count);
-  let length = 0;
-  for (let range = 0; range < count; range++) {
-    const answer = answers[value[range]!]!;
-    if (length > 0 && joined[length - 1] === answer) continue;
-    for (let k = 0; k < words; k++) firsts[words * length + k] = first[words * range + k]!;
-    joined[length++] = answer;
-  }
-  return { family, count: length, first: firsts.slice(0, words * length), value: joined.slice(0, length) };
-}
-
-/** Ranges within which none of several partitions changes, with the value of each of them. */
-export interface CutRanges extends Pick<RangeColumns, 'family' | 'count' | 'first'> {
-  values: RangeColumns['value'][];
-}
-
-/** Returns the elements of a column at some places. */
-function pick(column: RangeColumns['value'], places: Uint32Array): Uint32Array {
-  const picked = new Uint32Array(places.length);
-  for (let i = 0; i < places.length; i++) picked[i] = column[places[i]!]!;
-  return picked;
-}
-
-/** Cuts partitions of a family where one of them begins another range. */
-export function cutRanges([partition, ...others]: readonly [RangeColumns, ...RangeColumns[]]): CutRanges {
-  const { value, ...whole } = partition;
-  return others.reduce(cutInTwo, { ...whole, values: [value] });
-}
-
-function cutInTwo({ family, count: countA, first: a, values }: CutRanges, other: RangeColumns): CutRanges {
-  const { count: countB, first: b } = other;
-  const words = addressWords(family);
-  const first = new Uint32Array(a.length + b.length);
-  // The ranges of both that each range of the result is in.
-  const rangeA = new Uint32Array(countA + countB);
-  const rangeB = new Uint32Array(countA + countB);
+  const capacity = below.count + above.count;
+  const first = new Uint32Array(capacity * words);
+  const value = new Uint32Array(capacity);
+  // In variables, and without loops over words: opening a day goes through a million ranges here.
+  const [a, b, valueA, valueB] = [below.first, above.first, below.value, above.value];
+  const [lastA, lastB] = [below.count - 1, above.count - 1];
   let count = 0;
-  for (let i = 0, k = 0; i < countA || k < countB; count++) {
-    const order = i === countA ? 1 : k === countB ? -1 : compareAddresses(a, i, b, k, words);
-    const from = order <= 0 ? a : b;
-    const at = words * (order <= 0 ? i : k);
-    for (let word = 0; word < words; word++) first[words * count + word] = from[at + word]!;
+  let last = -1;
+  let i = 0;
+  let j = 0;
+  // The column and the index of the address at which the two current ranges begin to overlap.
+  let column = a;
+  let at = 0;
+  for (;;) {
+    const result = resultOf(valueA[i]!, valueB[j]!);
+    if (result !== last) {
+      const to = count * words;
+      first[to] = column[at]!;
+      if (words === 4) {
+        first[to + 1] = column[at + 1]!;
+        first[to + 2] = column[at + 2]!;
+        first[to + 3] = column[at + 3]!;
+      }
+      value[count++] = result;
+      last = result;
+    }
+    const nextA = (i + 1) * words;
+    const nextB = (j + 1) * words;
+    let order: number;
+    if (i === lastA) {
+      if (j === lastB) break;
+      order = 1;
+    } else if (j === lastB) order = -1;
+    else {
+      order = a[nextA]! - b[nextB]!;
+      if (words === 4) {
+        order ||= a[nextA + 1]! - b[nextB + 1]!;
+        order ||= a[nextA + 2]! - b[nextB + 2]!;
+        order ||= a[nextA + 3]! - b[nextB + 3]!;
+      }
+    }
     if (order <= 0) i++;
-    if (order >= 0) k++;
-    rangeA[count] = i - 1;
-    rangeB[count] = k - 1;
+    if (order >= 0) j++;
+    column = order <= 0 ? a : b;
+    at = order <= 0 ? nextA : nextB;
   }
-  const [placesA, placesB] = [rangeA.subarray(0, count), rangeB.subarray(0, count)];
-  return {
-    family,
-    count,
-    first: first.subarray(0, words * count),
-    values: [...values.map((column) => pick(column, placesA)), pick(other.value, placesB)],
+  return { family, count, first: first.subarray(0, count * words), value: value.subarray(0, count) };
+}
+
+/** Numbers pairs of values in the order in which they come: what {@link combine} makes of two partitions whose values are both wanted. */
+export class Pairs {
+  /** By the number of the pair. */
+  readonly first: number[] = [];
+  readonly second: number[] = [];
+  readonly #numbers: Map<number, number>[] = [];
+
+  get count(): number {
+    return this.first.length;
+  }
+
+  readonly numberOf = (first: number, second: number): number => {
+    this.#numbers[first] ??= new Map();
+    const numbers = this.#numbers[first];
+    let number = numbers.get(second);
+    if (number === undefined) {
+      number = this.first.push(first) - 1;
+      this.second.push(second);
+      numbers.set(second, number);
+    }
+    return number;
   };
 }

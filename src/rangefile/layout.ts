@@ -47,14 +47,6 @@ export const INDEX_ENTRIES = 65_537;
 /** Most records in a file of countries: record numbers have 16 bits. */
 export const MAX_RECORDS = 65_536;
 
-/** What a file has: countries, networks or labels. The latter two are too many for record numbers of 16 bits. */
-export const CONTENTS = {
-  countries: { recordBytes: 2, maxRecords: MAX_RECORDS, kinds: ['none', 'country', 'embedded'] },
-  networks: { recordBytes: 4, maxRecords: 2 ** 32, kinds: ['none', 'embedded', 'network'] },
-  labels: { recordBytes: 4, maxRecords: 2 ** 32, kinds: ['none', 'embedded', 'label'] },
-} as const;
-export type ContentName = keyof typeof CONTENTS;
-
 /** Size of a record in bytes, and the offsets of its fields. */
 export const RECORD_BYTES = 16;
 export const RECORD = { kind: 0, flags: 1, code: 2, textOffset: 4, textLength: 8, asn: 12 } as const;
@@ -94,6 +86,11 @@ export type FileRecord = RangeRecord | NetworkRecord | LabelRecord;
 export const UNANNOUNCED = 'unannounced';
 /** Reason of a record of addresses that have no label. */
 export const UNLABELED = 'unlabeled';
+
+/** Returns what identifies a record over time: all of it but the membership of the Union, which is computed for the day that is asked for. */
+export function recordIdentity(record: FileRecord): string {
+  return JSON.stringify(record.kind === 'country' ? [record.code, record.name] : record);
+}
 
 /** Returns a key that identifies a record and sorts records in file order: by kind, then by code, text, AS number or row. */
 export function recordKey(record: FileRecord): string {

@@ -9,9 +9,7 @@ import type { RangeColumns } from '../range/columns.js';
 import {
   ALIGNMENT,
   CONFIDENCE_SECTIONS,
-  CONTENTS,
   type ConfidenceTag,
-  type ContentName,
   decodeDate,
   ENTRY,
   ENTRY_BYTES,
@@ -34,6 +32,7 @@ import {
   SECTIONS,
   type SectionTag,
 } from './layout.js';
+import { COUNTRIES, type Partition } from './partitions.js';
 import type { SearchColumns } from './search.js';
 
 /** A file of ranges in memory: typed arrays over its bytes. Columns are named after the sections of FORMAT.md. */
@@ -56,6 +55,8 @@ export interface PartitionFile<Rec extends FileRecord = FileRecord> extends Sear
   /** Number of IPv6 ranges. */
   count6: number;
   record6: Uint16Array | Uint32Array;
+  /** The names of the columns, if the records are rows of values; they are in the manifest. */
+  columns?: readonly string[] | undefined;
 }
 
 /** A range file: the countries. */
@@ -190,7 +191,7 @@ function checkHeader(path: string, bytes: Buffer, wasChecked: boolean): { sectio
 /** Returns where the sections of a range file are that was checked before. `bytes` must have at least its table of sections. */
 export function sectionsOf(path: string, bytes: Buffer): SectionTable {
   const { sections, headEnd } = checkHeader(path, bytes, true);
-  return readSectionTable(path, bytes, sections, headEnd, CONTENTS.countries.recordBytes);
+  return readSectionTable(path, bytes, sections, headEnd, COUNTRIES.recordBytes);
 }
 
 function decodeRecord(
@@ -260,35 +261,9 @@ function checkColumns(file: PartitionFile): void {
   checkIndex(path, file.index6, file.count6);
 }
 
-/**
- * Decodes a range file.
- *
- * @param bytes the whole file
- * @param path of the file, for messages
- * @param wasChecked whether these very bytes were checked before. Then the checksum of the header and the columns are not
- *   checked again, which takes longer than all the rest
- * @returns the file; its arrays share memory with `bytes` if that is aligned
- * @throws AtlasError E_DAMAGED if the structure is not that of FORMAT.md or the version is unknown
- */
+/** Decodes a range file of countries; see {@link decodeFile}. */
 export function decodeRangeFile(bytes: Buffer, path: string, wasChecked = false): RangeFile {
-  return decodeFile(bytes, path, wasChecked, 'countries') as RangeFile;
-}
-
-/** Decodes a file of networks, as {@link decodeRangeFile} does for countries. */
-export function decodeNetworkFile(bytes: Buffer, path: string, wasChecked = false): NetworkFile {
-  return decodeFile(bytes, path, wasChecked, 'networks') as NetworkFile;
-}
-
-/** Decodes a file of labels, as {@link decodeRangeFile} does for countries. */
-export function decodeLabelFile(
-  bytes: Buffer,
-  path: string,
-  columns: readonly string[],
-  wasChecked = false,
-): LabelFile {
-  return Object.assign(decodeFile(bytes, path, wasChecked, 'labels') as PartitionFile<LabelRecord>, {
-    columns,
-  }) as LabelFile;
+  return decodeFile(COUNTRIES, bytes, path, wasChecked);
 }
 
 /**
@@ -315,13 +290,25 @@ class LazyRecords {
   }
 }
 
-function decodeFile(
+/**
+ * Decodes the range file of a partition.
+ *
+ * @param bytes the whole file
+ * @param path of the file, for messages
+ * @param wasChecked whether these very bytes were checked before. Then the checksum of the header and the columns are not
+ *   checked again, which takes longer than all the rest
+ * @param columns the names of the columns, if the records are rows of values
+ * @returns the file; its arrays share memory with `bytes` if that is aligned
+ * @throws AtlasError E_DAMAGED if the structure is not that of FORMAT.md or the version is unknown
+ */
+export function decodeFile<File extends PartitionFile>(
+  partition: Partition<File>,
   bytes: Buffer,
   path: string,
-  wasChecked: boolean,
-  name: ContentName,
-): PartitionFile & Pick<RangeFile, 'confidence4' | 'confidence6'> & Pick<NetworkFile, 'recordWords' | 'text'> {
-  const { recordBytes, maxRecords, kinds } = CONTENTS[name];
+  wasChecked = false,
+  columns?: readonly string[],
+): File {
+  const { recordBytes, maxRecords, kinds } = partition;
   if (endianness() !== 'LE') throw new AtlasError('E_FAULT', 'range files can be read on little-endian machines only');
   const { sections, headEnd } = checkHeader(path, bytes, wasChecked);
   const table = readSectionTable(path, bytes, sections, headEnd, recordBytes);
@@ -380,35 +367,36 @@ function decodeFile(
     divisions6: undefined,
   };
   const lazy = new LazyRecords(recordCount, (index) => decodeRecord(path, recordTable, index, text, kinds));
-  const file = name === 'countries' ? { ...members, ...recordMembers(lazy.records) } : Object.assign(lazy, members);
+  const isOfCountries = kinds.includes('country');
+  const file: PartitionFile = isOfCountries
+    ? { ...members, ...recordMembers(lazy.records) }
+    : Object.assign(lazy, members, columns && { columns });
   if (!wasChecked) checkColumns(file);
-  return file;
+  return file as File;
+}
+
+/** Opens a range file of countries; see {@link openFile}. */
+export function openRangeFile(path: string): RangeFile {
+  return openFile(COUNTRIES, path);
 }
 
 /**
- * Opens a range file without checking its hash; `openReleaseRanges` also does that.
+ * Opens the range file of a partition without checking its hash; `openReleaseRanges` also does that.
  *
  * @param path of the file; all of it is read into memory (about 12 MB)
+ * @param columns as for {@link decodeFile}
  * @throws AtlasError E_NO_DATABASE if it cannot be read, E_DAMAGED if it is not a valid range file
  */
-export function openRangeFile(path: string): RangeFile {
-  return decodeRangeFile(readWhole(path), path);
-}
-
-/** Opens a file of networks (about 12 MB), as {@link openRangeFile} does for countries. */
-export function openNetworkFile(path: string): NetworkFile {
-  return decodeNetworkFile(readWhole(path), path);
-}
-
-/** Opens a file of labels, as {@link openRangeFile} does for countries. */
-export function openLabelFile(path: string, columns: readonly string[]): LabelFile {
-  return decodeLabelFile(readWhole(path), path, columns);
-}
-
-function readWhole(path: string): Buffer {
+export function openFile<File extends PartitionFile>(
+  partition: Partition<File>,
+  path: string,
+  columns?: readonly string[],
+): File {
+  let bytes: Buffer;
   try {
-    return readFileSync(path);
+    bytes = readFileSync(path);
   } catch (error) {
     throw causedError('E_NO_DATABASE', `${path} cannot be read`, error, REBUILD);
   }
+  return decodeFile(partition, bytes, path, false, columns);
 }

@@ -4,7 +4,7 @@ import { addressWords, compareAddresses } from '../address/words.js';
 import { crypto } from '../builtins.js';
 import { AtlasError, REBUILD } from '../errors.js';
 import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, MAX_CONFIDENCE, recordKey } from './layout.js';
-import { type LabelFile, type NetworkFile, type PartitionFile, type RangeFile, rangeColumns } from './reader.js';
+import { type PartitionFile, type RangeFile, rangeColumns } from './reader.js';
 import { buildIndex } from './search.js';
 
 function damaged(file: PartitionFile, what: string): AtlasError {
@@ -70,7 +70,7 @@ function checkColumn(file: PartitionFile, family: Family): void {
   if (wrong >= 0) throw damaged(file, `entry ${wrong} of the IPv${family} index is wrong`);
 }
 
-function checkConfidence(file: RangeFile): void {
+function checkConfidence(file: PartitionFile & Partial<RangeFile>): void {
   for (const [family, column] of [
     [4, file.confidence4],
     [6, file.confidence6],
@@ -80,29 +80,30 @@ function checkConfidence(file: RangeFile): void {
   }
 }
 
+/** Checks that records are rows with a value for each column. */
+function checkRows(file: PartitionFile): void {
+  const { columns } = file;
+  if (columns === undefined) return;
+  file.records.forEach((record, index) => {
+    if (record.kind === 'label' && !isRow(record.row, columns.length)) {
+      throw damaged(file, `record ${index} is not a row of ${columns.length} values`);
+    }
+  });
+}
+
 /**
- * Verifies an open range file: checksum, padding, order of ranges, merged neighbors, indexes, and records.
+ * Verifies an open range file of any partition: checksum, padding, order of ranges, merged neighbors, indexes, and records.
  *
  * @throws AtlasError E_DAMAGED, with what is wrong and its position
  */
-export function verifyRangeFile(file: RangeFile): void {
-  verifyPartition(file);
-  checkConfidence(file);
-}
-
-/** Verifies an open file of networks, as {@link verifyRangeFile} does for countries. */
-export function verifyNetworkFile(file: NetworkFile): void {
-  verifyPartition(file);
-}
-
-/** Verifies an open file of labels, as {@link verifyRangeFile} does for countries. */
-export function verifyLabelFile(file: LabelFile): void {
-  verifyPartition(file);
-  file.records.forEach((record, index) => {
-    if (record.kind === 'label' && !isRow(record.row, file.columns.length)) {
-      throw damaged(file, `record ${index} is not a row of ${file.columns.length} values`);
-    }
-  });
+export function verifyRangeFile(file: PartitionFile): void {
+  checkSum(file);
+  checkPadding(file);
+  checkColumn(file, 4);
+  checkColumn(file, 6);
+  checkRecords(file);
+  checkConfidence(file as PartitionFile & Partial<RangeFile>);
+  checkRows(file);
 }
 
 /** Returns whether a text is a JSON array of strings and nulls. */
@@ -115,12 +116,4 @@ function isRow(text: string, length: number): boolean {
     if (error instanceof SyntaxError) return false;
     throw error;
   }
-}
-
-function verifyPartition(file: PartitionFile): void {
-  checkSum(file);
-  checkPadding(file);
-  checkColumn(file, 4);
-  checkColumn(file, 6);
-  checkRecords(file);
 }

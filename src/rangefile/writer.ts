@@ -8,9 +8,7 @@ import {
   CONFIDENCE_SECTIONS,
   CONFIDENCE_TAGS,
   CONFIDENCE_VERSION,
-  CONTENTS,
   type ConfidenceTag,
-  type ContentName,
   ENTRY,
   ENTRY_BYTES,
   encodeDate,
@@ -18,12 +16,10 @@ import {
   FLAG_EU,
   HEADER,
   HEADER_BYTES,
-  type LabelRecord,
   MAGIC,
   MAJOR_VERSION,
   MAX_CONFIDENCE,
   MINOR_VERSION,
-  type NetworkRecord,
   RECORD,
   RECORD_BYTES,
   RECORD_KINDS,
@@ -33,6 +29,7 @@ import {
   type SectionTag,
 } from './layout.js';
 import { type RangeFileContent, splitIPv6 } from './memory.js';
+import { COUNTRIES, type Partition } from './partitions.js';
 import { buildIndex } from './search.js';
 
 /** Returns a column of confidence as a section: empty if every range has the highest, as when the sources never differ. */
@@ -46,13 +43,12 @@ function withoutFull(column: Uint8Array): Uint8Array {
  */
 function canonicalRecords(
   { v4, v6, records }: RangeFileContent<FileRecord>,
-  name: ContentName,
+  { maxRecords, recordBytes }: Partition,
 ): { records: FileRecord[]; v4: Uint16Array | Uint32Array; v6: Uint16Array | Uint32Array } {
   const isUsed = new Uint8Array(records.length);
   for (const { value } of [v4, v6]) for (const id of value) isUsed[id] = 1;
   const used = records.flatMap((record, id) => (isUsed[id] === 1 ? [{ key: recordKey(record), id }] : []));
   used.sort((a, b) => (a.key < b.key ? -1 : 1));
-  const { maxRecords, recordBytes } = CONTENTS[name];
   if (used.length > maxRecords) throw new RangeError(`${used.length} records; the format holds ${maxRecords}`);
   const renumbered = new Uint32Array(records.length);
   used.forEach(({ id }, index) => {
@@ -101,28 +97,19 @@ function bytesOf(array: Uint16Array | Uint32Array): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 }
 
+/** Encodes a range file of countries; see {@link encodeFile}. */
+export function encodeRangeFile(content: RangeFileContent): Buffer {
+  return encodeFile(COUNTRIES, content);
+}
+
 /**
- * Encodes a whole range file of countries.
+ * Encodes the range file of a partition.
  *
  * @param content the ranges of both families, and their records
  * @returns the bytes of the file; the same for the same content in any order of `records`
  */
-export function encodeRangeFile(content: RangeFileContent): Buffer {
-  return encodeFile(content, 'countries');
-}
-
-/** Encodes a whole file of networks, as {@link encodeRangeFile} does for countries. */
-export function encodeNetworkFile(content: RangeFileContent<NetworkRecord>): Buffer {
-  return encodeFile(content, 'networks');
-}
-
-/** Encodes a whole file of labels, as {@link encodeRangeFile} does for countries. */
-export function encodeLabelFile(content: RangeFileContent<LabelRecord>): Buffer {
-  return encodeFile(content, 'labels');
-}
-
-function encodeFile(content: RangeFileContent<FileRecord>, name: ContentName): Buffer {
-  const { records, v4, v6 } = canonicalRecords(content, name);
+export function encodeFile(partition: Partition, content: RangeFileContent<FileRecord>): Buffer {
+  const { records, v4, v6 } = canonicalRecords(content, partition);
   const { high, low } = splitIPv6(content.v6.count, content.v6.first);
   const { table, text } = encodeRecords(records);
   const { confidence } = content;
@@ -148,7 +135,7 @@ function encodeFile(content: RangeFileContent<FileRecord>, name: ContentName): B
     return offset;
   });
 
-  const { recordBytes } = CONTENTS[name];
+  const { recordBytes } = partition;
   const elementBytes = { ...SECTIONS, ...CONFIDENCE_SECTIONS, '4REC': recordBytes, '6REC': recordBytes };
   const file = Buffer.alloc(fileSize);
   file.set(MAGIC, 0);

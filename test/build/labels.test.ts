@@ -5,8 +5,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readLabels } from '../../pipeline/source-formats/labels.js';
 import { openDatabase } from '../../src/database/database.js';
-import { LABEL_FILE, RANGE_FILE } from '../../src/database/release.js';
+import { RANGE_FILE } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
+import { LABELS } from '../../src/rangefile/partitions.js';
 import { sqlite } from '../../src/sqlite.js';
 import { withFiles } from '../pipeline/ingest-helper.js';
 import { ipatlas } from '../support/in-process.js';
@@ -60,14 +61,14 @@ describe('labels', () => {
       }
     }
     expect(labeled).toBeGreaterThan(1000);
-    expect(verifyRelease(join(dataDir, 'current')).labels!.count4).toBeGreaterThan(100);
+    expect(verifyRelease(join(dataDir, 'current')).others.get(LABELS)!.count4).toBeGreaterThan(100);
   });
 
   it('never change a country, and are in a file and tables of their own', async () => {
     await build({});
     const ranges = readFileSync(join(dataDir, 'current', RANGE_FILE));
     const before = manifestOf(dataDir);
-    expect(existsSync(join(dataDir, 'current', LABEL_FILE))).toBe(false);
+    expect(existsSync(join(dataDir, 'current', LABELS.file))).toBe(false);
     expect((await build({ 'a.csv': 'net,order\n10.0.0.0/8,Büro "1"\n' })).outcome).toBe('published');
     expect(readFileSync(join(dataDir, 'current', RANGE_FILE)).equals(ranges)).toBe(true);
     expect(manifestOf(dataDir).counts).toEqual(before.counts);
@@ -90,7 +91,7 @@ describe('labels', () => {
     const third = await build({});
     expect(third.outcome).toBe('published');
     expect(manifestOf(dataDir).labels).toBeUndefined();
-    expect(verifyRelease(join(dataDir, 'current')).labels).toBeUndefined();
+    expect(verifyRelease(join(dataDir, 'current')).others.get(LABELS)).toBeUndefined();
   });
 
   it('may vanish, unless the gate for them is set', async () => {

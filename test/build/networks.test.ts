@@ -10,11 +10,12 @@ import { parseAddress } from '../../src/address/parse.js';
 import { CompactCountries } from '../../src/compact/countries.js';
 import { unpackCompact } from '../../src/database/compact.js';
 import { PartitionFinder } from '../../src/database/finder.js';
-import { NETWORK_FILE, RANGE_FILE } from '../../src/database/release.js';
-import { openReleaseNetworks } from '../../src/database/release-files.js';
+import { RANGE_FILE } from '../../src/database/release.js';
+import { openReleasePartition } from '../../src/database/release-files.js';
 import { verifyRelease } from '../../src/database/verify.js';
-import { decodeNetworkFile, type NetworkFile, openNetworkFile } from '../../src/rangefile/reader.js';
-import { encodeNetworkFile } from '../../src/rangefile/writer.js';
+import { NETWORKS } from '../../src/rangefile/partitions.js';
+import { decodeFile, type NetworkFile, openFile } from '../../src/rangefile/reader.js';
+import { encodeFile } from '../../src/rangefile/writer.js';
 import { sqlite } from '../../src/sqlite.js';
 import { serve } from '../pipeline/fetch-support.js';
 import { ingestContents } from '../pipeline/ingest-helper.js';
@@ -70,14 +71,14 @@ const buildUsual = filledOnce(async () => {
 
 /** Returns the network of an address in the current release. */
 function networkOf(ip: string): string {
-  return networkAt(openReleaseNetworks(join(dataDir, 'current'), manifestOf(dataDir))!, ip);
+  return networkAt(openReleasePartition(join(dataDir, 'current'), manifestOf(dataDir), NETWORKS)!, ip);
 }
 
 /** Returns the network of an address that a table gives. */
 async function networkIn(format: string | object, rows: readonly string[], ip: string): Promise<string> {
   const { ingested } = await ingestContents(format, { 'table.csv': rows.join('\n') });
   const { v4, v6, records } = mergeNetworks([ingested.networks!], loadReference());
-  return networkAt(decodeNetworkFile(encodeNetworkFile({ asOf: '2026-01-01', v4, v6, records }), 'test'), ip);
+  return networkAt(decodeFile(NETWORKS, encodeFile(NETWORKS, { asOf: '2026-01-01', v4, v6, records }), 'test'), ip);
 }
 
 /** Returns the network of an address: `15169 Google LLC`, or why there is none. */
@@ -113,7 +114,7 @@ describe('a release with networks', () => {
     await build(announcements(), { only: ['countries'] });
     expect(readFileSync(join(dataDir, 'current', RANGE_FILE)).equals(withNetworks)).toBe(true);
     expect(manifestOf(dataDir).counts.networks).toBeUndefined();
-    expect(verifyRelease(join(dataDir, 'current')).networks).toBeUndefined();
+    expect(verifyRelease(join(dataDir, 'current')).others.get(NETWORKS)).toBeUndefined();
   });
 
   it('is described by info and verify', async () => {
@@ -256,7 +257,7 @@ describe('a routing source that fails', () => {
     });
     const routing = { fetch: { https: `${url}/table.csv` } };
     expect(await build('', { offline: false }, routing)).toMatchObject({ outcome: 'published' });
-    const networks = readFileSync(join(dataDir, 'current', NETWORK_FILE));
+    const networks = readFileSync(join(dataDir, 'current', NETWORKS.file));
     body = undefined;
     // Another address, so that the cache has no copy for it; another list of countries, so that there is something to build.
     const moved = { fetch: { https: `${url}/moved.csv` }, title: 'moved' };
@@ -269,7 +270,7 @@ describe('a routing source that fails', () => {
     expect(manifest.missing).toBeUndefined();
     // The date in the header and its checksums differ, nothing else.
     expect(
-      readFileSync(join(dataDir, 'current', NETWORK_FILE))
+      readFileSync(join(dataDir, 'current', NETWORKS.file))
         .subarray(500)
         .equals(networks.subarray(500)),
     ).toBe(true);
@@ -351,8 +352,8 @@ describe('verify', () => {
   it.each([
     ['UPDATE ipv4_network SET asn = 70001 WHERE asn = 70003', /networks\.ipr: IPv4 range \d+ is /],
     ["UPDATE ipv6_network SET reason = 'x' WHERE reason = 'teredo'", /networks\.ipr: IPv6 range \d+ is /],
-    ["UPDATE network SET name = 'x' WHERE asn = 70001", /networks\.ipr: network AS70001/],
-    ["INSERT INTO network VALUES (1, 'x')", /networks\.ipr: 1222 networks, not 1221/],
+    ["UPDATE network SET name = 'x' WHERE asn = 70001", /networks\.ipr: network \[70001,"x"\]/],
+    ["INSERT INTO network VALUES (1, 'x')", /networks\.ipr: 1222 rows of network, not 1221/],
     ['DELETE FROM ipv4_network WHERE first = 0', /networks\.ipr: /],
   ])('finds what %s changes', async (sql, message) => {
     await buildUsual();
@@ -363,14 +364,16 @@ describe('verify', () => {
 
   it('finds every damaged byte of the file', async () => {
     await buildUsual();
-    const path = join(dataDir, 'current', NETWORK_FILE);
+    const path = join(dataDir, 'current', NETWORKS.file);
     const whole = readFileSync(path);
     for (const at of [0, 9, 30, 40, 100, 5000, whole.length - 1]) {
       const damaged = Buffer.from(whole);
       damaged[at]! ^= 1;
       writeFileSync(path, damaged);
       expect(() => verifyRelease(join(dataDir, 'current'))).toThrow(expect.objectContaining({ code: 'E_DAMAGED' }));
-      expect(() => openReleaseNetworks(join(dataDir, 'current'), manifestOf(dataDir))).toThrow(/networks\.ipr/);
+      expect(() => openReleasePartition(join(dataDir, 'current'), manifestOf(dataDir), NETWORKS)).toThrow(
+        /networks\.ipr/,
+      );
     }
   });
 });
@@ -379,7 +382,7 @@ describe('AS numbers and names of the installed package', () => {
   // The table has half a million rows; "make soak" takes all.
   const every = process.env.FUZZ_RUNS === undefined ? 100 : 1;
   it.each([4, 6] as const)('are those of the table at the boundaries of IPv%d', async (family) => {
-    const file = openNetworkFile(join(await builtRelease(), 'current', NETWORK_FILE));
+    const file = openFile(NETWORKS, join(await builtRelease(), 'current', NETWORKS.file));
     const finder = new PartitionFinder(file, false);
     const special = specialBlocks();
     const type = family === 4 ? 'ipv4' : 'ipv6';

@@ -7,12 +7,13 @@ import { describe, expect, it } from 'vitest';
 import { decodeColumn, encodeColumn } from '../../src/compact/column.js';
 import { Container, ENTRY_BYTES, HEADER_BYTES, writeContainer } from '../../src/compact/container.js';
 import { CompactCountries } from '../../src/compact/countries.js';
-import { decodePartition, encodePartition, type Partition } from '../../src/compact/partition.js';
+import { decodePartition, encodePartition } from '../../src/compact/partition.js';
 import { buildRangeFile, rangeFileSections } from '../../src/compact/range-file.js';
 import { crc32 } from '../../src/crc32.js';
 import { compactRelease, unpackCompact } from '../../src/database/compact.js';
 import { RANGE_FILE, releaseDir } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
+import type { RangeColumns } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { decodeRangeFile } from '../../src/rangefile/reader.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
@@ -238,7 +239,7 @@ describe('a partition', () => {
   });
 
   it('has the bytes of the example in FORMAT.md', () => {
-    const example: Partition = {
+    const example: RangeColumns = {
       ...{ family: 4, count: 3 },
       first: Uint32Array.of(0, 2 ** 31, 0x81800000),
       value: Uint16Array.of(0, 1, 2),

@@ -53,8 +53,7 @@ describe('the commands', () => {
     const server = await serveStatic(origin.repo);
     const node = new Node(dir);
     // The limits are below the size of the root, and below that of the range file.
-    const sizes = ['1.root.json', '6.targets.json'].map((name) => statSync(origin.metadataPath(name)).size / 1024);
-    expect([2 < sizes[0]!, sizes[0]! < 3, 3 < sizes[1]!]).toEqual([true, true, true]);
+    expect(statSync(origin.metadataPath('1.root.json')).size).toBeGreaterThan(2048);
     for (const kilobytes of [2, 64]) {
       // A limit on the size of files, since a full disk cannot be had without privileges; see setrlimit(2).
       const args = `pull ${server.url} --root '${origin.repo}/root.json' --sources '${node.sourcesFile}'`;

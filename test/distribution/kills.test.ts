@@ -56,9 +56,7 @@ async function offered(stateDir: string): Promise<string> {
   const file = join(workDir, 'file');
   await client.get('current.json', file);
   const id: string = JSON.parse(readFileSync(file, 'utf8')).release;
-  for (const name of ['manifest.json', 'release.ipc', 'ranges.ipr', 'mirror.json.gz']) {
-    await client.get(`${id}/${name}`, file);
-  }
+  await client.get(`${id}/release.ipc`, file);
   return id;
 }
 

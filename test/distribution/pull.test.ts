@@ -11,7 +11,6 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { gunzipSync, gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { PULL_MAX_RETRY_AFTER_MS, PULL_RETRIES } from '../../pipeline/distribution/client.js';
 import { addRelease } from '../../pipeline/distribution/repository.js';
@@ -19,16 +18,13 @@ import { explain } from '../../pipeline/explain/explain.js';
 import { redirectTarget } from '../../pipeline/fetching/https.js';
 import { lockDataDir } from '../../pipeline/operations/lock.js';
 import { rollBack } from '../../pipeline/operations/rollback.js';
-import { joinMirrorColumns, readMirrorColumns } from '../../pipeline/release-mirror.js';
 import { unpackCompact } from '../../src/database/compact.js';
 import { openDatabase } from '../../src/database/database.js';
-import { type Manifest, readManifest } from '../../src/database/release.js';
-import { AtlasError } from '../../src/errors.js';
+import { readManifest } from '../../src/database/release.js';
 import { dayOf, openArchive } from '../../src/history/archive.js';
 import { encodePacks, isPackName } from '../../src/history/pack.js';
-import { COUNTRIES } from '../../src/history/partition.js';
 import { addPack } from '../../src/history/write.js';
-import { openRangeFile } from '../../src/rangefile/reader.js';
+import { COUNTRIES } from '../../src/rangefile/partitions.js';
 import { ipatlas } from '../support/in-process.js';
 import { freezeClock } from '../support/killed-writer.js';
 import { SMALL_LABELS } from '../support/labels.js';
@@ -60,7 +56,7 @@ describe('a pull', () => {
       const [here, there] = [node.dataDir, origin.dataDir].map((data) => join(data, 'releases', id, name));
       expect(sha256(here!), name).toBe(sha256(there!));
     }
-    expect(filesRequested(server)).toEqual(['manifest.json', 'release.ipc']);
+    expect(filesRequested(server)).toEqual(['release.ipc']);
   });
 
   it('has no labels, unless the operator of the repository says so', async () => {
@@ -71,23 +67,30 @@ describe('a pull', () => {
     for (const path of published.filter((name) => statSync(name).isFile())) {
       const content = path.endsWith('.release.ipc')
         ? Buffer.from(unpackCompact(readFileSync(path), path))
-        : path.endsWith('.gz')
-          ? gunzipSync(readFileSync(path))
-          : readFileSync(path);
+        : readFileSync(path);
       for (const word of ['labels', 'Berlin', 'owner']) expect(content.includes(word), `${path}: ${word}`).toBe(false);
     }
     expect(await pull()).toMatchObject({ outcome: 'published' });
     expect(readManifest(join(node.dataDir, 'current')).labels).toBeUndefined();
     expect(node.current()).toBe(id);
+    // A node that has the release gets what is added to it, and loses what is taken out again.
+    for (const force of [false, true]) {
+      addRelease(origin.options(), join(origin.dataDir, 'current'), undefined, true);
+      expect(await pull({ force })).toMatchObject({ outcome: 'published' });
+      expect(node.current()).toBe(id);
+      using labeled = openDatabase(node.dataDir);
+      expect(labeled.fields(['site', 'owner'])('10.1.2.3')).toMatchObject(SMALL_LABELS[1]![1]);
+      expect(await ipatlas(['verify', '--data', node.dataDir])).toMatchObject({ code: 0 });
+      expect(await pull()).toMatchObject({ outcome: 'unchanged' });
+      addRelease(origin.options(), join(origin.dataDir, 'current'));
+      expect(await pull({ force })).toMatchObject({ outcome: 'published' });
+      expect(existsSync(join(node.dataDir, 'current', 'labels.ipr'))).toBe(false);
+      expect(await ipatlas(['verify', '--data', node.dataDir])).toMatchObject({ code: 0 });
+    }
     addRelease(origin.options(), join(origin.dataDir, 'current'), undefined, true);
-    // The release is the same, so it is pulled again only if it must be; its own files stay as they are.
-    expect(await pull({ force: true })).toMatchObject({ outcome: 'published' });
-    expect(node.current()).toBe(id);
     const other = new Node(dir, 'other');
     expect(await other.pull(server.url, origin.root())).toMatchObject({ outcome: 'published' });
     expect(other.current()).toBe(id);
-    using database = openDatabase(other.dataDir);
-    expect(database.fields(['site', 'owner'])('10.1.2.3')).toMatchObject(SMALL_LABELS[1]![1]);
     const files = ['labels.ipr', 'ranges.sqlite', 'manifest.json'];
     for (const name of files) {
       expect(sha256(join(other.dataDir, 'current', name)), name).toBe(sha256(join(origin.dataDir, 'current', name)));
@@ -113,7 +116,7 @@ describe('a pull', () => {
     expect(await pull()).toMatchObject({ outcome: 'published' });
   });
 
-  it('follows the origin back to an older release, without downloading it again', async () => {
+  it('follows the origin back to an older release', async () => {
     const first = await origin.add(world('AA'));
     await pull();
     const second = await origin.add(world('BB'));
@@ -125,7 +128,7 @@ describe('a pull', () => {
     expect(await pull()).toMatchObject({ outcome: 'published' });
     expect(node.current()).toBe(first);
     expect(openDatabase(node.dataDir).lookup('80.0.0.1')?.country_code).toBe('AA');
-    expect(filesRequested(server)).toEqual(['manifest.json', 'mirror.json.gz']);
+    expect(filesRequested(server)).toEqual(['release.ipc']);
   });
 
   it('replaces a release that was damaged on this machine', async () => {
@@ -331,7 +334,7 @@ describe('an interrupted download', () => {
     server.interfere = (request, response, path) =>
       path.endsWith('.release.ipc') && cuts++ === 0 ? interfere(request, response, path) : false;
     expect(await pull({ limits: { retries: 1, backoffMs: 1 } })).toMatchObject({ outcome: 'published' });
-    expect(filesRequested(server)).toEqual(['manifest.json', 'release.ipc', 'release.ipc']);
+    expect(filesRequested(server)).toEqual(['release.ipc', 'release.ipc']);
     expect(server.ranges.filter((range) => range !== undefined)).toHaveLength(1);
   });
 
@@ -419,12 +422,9 @@ describe('the gates of a node', () => {
       { gates: { maxVanishedCountries: 300 } },
     );
     expect(await strict.pull(server.url, origin.root())).toMatchObject({ outcome: 'E_REFUSED' });
-    expect(filesRequested(server)).toEqual(['manifest.json', 'mirror.json.gz']);
+    expect(filesRequested(server)).toEqual(['release.ipc']);
     writeFileSync(strict.sourcesFile, sources);
-    // The files are on this machine by now.
-    server.requests.length = 0;
     expect(await strict.pull(server.url, origin.root(), { force: true })).toMatchObject({ outcome: 'published' });
-    expect(filesRequested(server)).toEqual(['manifest.json', 'mirror.json.gz']);
     expect(strict.current()).toBe(second);
     expect(readManifest(join(strict.dataDir, 'current')).forced?.refusals.length).toBeGreaterThan(0);
   });
@@ -442,9 +442,8 @@ describe('the gates of a node', () => {
   });
 });
 
-describe('the columns of the mirror', () => {
-  /** A release merged by evidence, in which the sources disagree, with networks. */
-  async function disagreeing(): Promise<string> {
+describe('what is published', () => {
+  it('gives the same files, byte for byte, with confidence', async () => {
     const rows = rowsText(madeUpWorld());
     const sources = { one: rows, two: rows.map((row) => row.replace(/,MT$/, ',CY')), three: rows };
     const path = writeSources(join(dir, 'sources'), sources, { merge: 'evidence' });
@@ -456,22 +455,9 @@ describe('the columns of the mirror', () => {
       JSON.stringify({ ...config, sources: [...config.sources, { license: 'CC0-1.0', ...routing }] }),
     );
     expect(await buildOnce(origin.dataDir, path, { force: true })).toMatchObject({ outcome: 'published' });
-    return join(origin.dataDir, 'current');
-  }
-
-  it.each([
-    ['the pull form', ['manifest.json', 'release.ipc']],
-    ['the full files', ['manifest.json', 'release.ipc', 'ranges.ipr', 'mirror.json.gz', 'networks.ipr']],
-  ])('give the same files, byte for byte, with confidence, from %s', async (way, requested) => {
-    const release = await disagreeing();
+    const release = join(origin.dataDir, 'current');
     addRelease(origin.options(), release);
-    server.interfere = (_request, response, path) => {
-      if (way === 'the pull form' || !path.endsWith('.release.ipc')) return false;
-      response.end('rubbish');
-      return true;
-    };
     expect(await pull()).toMatchObject({ outcome: 'published' });
-    expect(filesRequested(server)).toEqual(requested);
     for (const name of ['ranges.ipr', 'networks.ipr', 'ranges.sqlite', 'manifest.json']) {
       expect(sha256(join(node.dataDir, 'current', name)), name).toBe(sha256(join(release, name)));
     }
@@ -479,39 +465,21 @@ describe('the columns of the mirror', () => {
     expect(steps[0]!.range.confidence).toBeLessThan(100);
   });
 
-  it('are refused if they are not valid', async () => {
-    const release = await disagreeing();
-    const { inputs }: Manifest = readManifest(release);
-    const file = openRangeFile(join(release, 'ranges.ipr'));
-    const whole = readMirrorColumns(join(release, 'ranges.sqlite'), inputs);
-    const columns = JSON.parse(gunzipSync(whole).toString('utf8'));
-    const join_ = (content: unknown) =>
-      joinMirrorColumns(
-        file,
-        inputs,
-        Buffer.isBuffer(content) ? content : gzipSync(JSON.stringify(content)),
-        'columns',
-      );
-    expect(join_(columns).v4.count).toBe(file.count4);
-    const { ipv4, ipv6 } = columns;
-    const bad = [
-      ...[null, [], {}, 'text', 7, { ipv4 }, { ipv4, ipv6: null }, { ipv4: {}, ipv6 }],
-      { ipv4: { ...ipv4, sources: ipv4.sources.slice(1) }, ipv6 },
-      { ipv4: { ...ipv4, sources: [...ipv4.sources, 1] }, ipv6 },
-      ...[-1, 2 ** 32, 0.5, null, '1', [1]].map((value) => ({
-        ipv4: { ...ipv4, sources: ipv4.sources.with(0, value) },
-        ipv6,
-      })),
-      { ipv4, ipv6: { ...ipv6, confidence: ipv6.confidence.with(0, 101) } },
-      { ipv4, ipv6: { sources: ipv6.sources } },
-      Buffer.from('not gzip'),
-      whole.subarray(0, whole.length >> 1),
-      gzipSync('{'),
-    ];
-    for (const content of bad) {
-      expect(() => join_(content), String(JSON.stringify(content)).slice(0, 60)).toThrow(AtlasError);
-    }
-    rmSync(release, { recursive: true });
+  it('has only members of the manifest that are allowed: not who forced the release, nor why a source is missing', async () => {
+    await origin.add(world('AA'));
+    const path = join(origin.dataDir, 'current', 'manifest.json');
+    const manifest = {
+      ...readManifest(join(origin.dataDir, 'current')),
+      forced: { by: 'joe', at: '2026-01-01T00:00:00Z', refusals: [{ gate: 'rolledBack', message: 'no' }] },
+      missing: [{ id: 'azure', reason: 'connect ECONNREFUSED proxy.example:3128' }],
+    };
+    writeFileSync(path, JSON.stringify(manifest));
+    addRelease(origin.options(), join(origin.dataDir, 'current'));
+    expect(await pull({ force: true })).toMatchObject({ outcome: 'published' });
+    const text = readFileSync(join(node.dataDir, 'current', 'manifest.json'), 'utf8');
+    expect(text).not.toMatch(/joe|proxy/);
+    const { refusals, at } = manifest.forced;
+    expect(JSON.parse(text)).toMatchObject({ forced: { at, refusals }, missing: [{ id: 'azure' }] });
   });
 });
 
@@ -631,7 +599,7 @@ describe('the history of the repository', () => {
     expect(await pull({ historyDays: 0 })).toMatchObject({ outcome: 'published', problems: [] });
     expect(packs()).toEqual([]);
     const dir2 = scratchDir();
-    const forged = encodePacks(COUNTRIES.folder, openArchive(origin.dataDir).entries).get('history/2024-05.pack')!;
+    const forged = encodePacks(COUNTRIES.history!, openArchive(origin.dataDir).entries).get('history/2024-05.pack')!;
     expect(() => addPack(dir2, '2024-06.pack', forged)).toThrow(/its entry 0 does not belong there/);
     expect(() => addPack(dir2, '2024-05.pack', forged.subarray(0, 100))).toThrow(/100 bytes long/);
     expect(['2024-13.pack', '../x.pack', '2024-05.pack/', ''].filter(isPackName)).toEqual([]);

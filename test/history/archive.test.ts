@@ -2,7 +2,7 @@ import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:f
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
-import { differenceOf, joinLayers, type Layer, overlay } from '../../src/history/changes.js';
+import { differenceOf, joinLayers, overlay, type Values } from '../../src/history/changes.js';
 import { openDay } from '../../src/history/day.js';
 import { importEntry, pruneHistory, removeImports, settle } from '../../src/history/write.js';
 import { killedAt } from '../support/killed-writer.js';
@@ -40,7 +40,7 @@ describe('changes', () => {
       for (let step = 0; step < 6; step++) worlds.push(changed(worlds.at(-1)!, random));
       const layers = worlds.map((world) => layerOf(family, family === 4 ? world.v4 : world.v6));
       const steps = layers.slice(1).map((layer, index) => differenceOf(layers[index]!, layer));
-      let state: Layer = layers[0]!;
+      let state: Values = layers[0]!;
       steps.forEach((step, index) => {
         state = overlay(state, step);
         expect(state).toEqual(layers[index + 1]);

@@ -3,11 +3,11 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
-import { networksAt } from '../../src/history/day.js';
+import { partitionAt } from '../../src/history/day.js';
 import { openDatabase } from '../../src/history/open.js';
-import { NETWORKS } from '../../src/history/partition.js';
 import { networkPeriodsOf } from '../../src/history/periods.js';
 import type { NetworkRecord } from '../../src/rangefile/layout.js';
+import { NETWORKS } from '../../src/rangefile/partitions.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import { appDeps, KEY, portOf, startServer } from '../support/api.js';
 import { ipatlas } from '../support/in-process.js';
@@ -48,7 +48,7 @@ describe('the archive of networks', () => {
         networkPeriodsOf(archive, { family: 4, words: Uint32Array.from(SPACES[4].place(offset)) }),
       );
       for (const { day, world, records } of truth) {
-        const file = networksAt(dataDir, day);
+        const file = partitionAt(dataDir, day, NETWORKS);
         expect(file === undefined).toBe(records === undefined);
         if (file === undefined || records === undefined) continue;
         const found = {

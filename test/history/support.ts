@@ -7,14 +7,14 @@ import { expect } from 'vitest';
 import { pullHistory } from '../../pipeline/distribution/history.js';
 import { AtlasError } from '../../src/errors.js';
 import { DAY_MS, dayOf, openArchive, shiftedDay } from '../../src/history/archive.js';
-import type { Layer } from '../../src/history/changes.js';
+import type { Values } from '../../src/history/changes.js';
 import { openDay } from '../../src/history/day.js';
 import type { Answers, EntryAbout } from '../../src/history/entry.js';
 import { type AnswersOverTime, DAMAGED_STATE, NO_STATE } from '../../src/history/over-time.js';
 import { encodePacks } from '../../src/history/pack.js';
-import { COUNTRIES, NETWORKS } from '../../src/history/partition.js';
 import { importEntry, prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
 import type { NetworkRecord, RangeRecord } from '../../src/rangefile/layout.js';
+import { COUNTRIES, NETWORKS } from '../../src/rangefile/partitions.js';
 import type { RangeFile } from '../../src/rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import { killedAt } from '../support/killed-writer.js';
@@ -55,7 +55,7 @@ export interface World {
 export const SPACES = { 4: PLACES['IPv4 top']!, 6: PLACES['IPv6 across words']! } as const;
 
 /** Returns values by address as a partition. */
-export function layerOf(family: 4 | 6, values: readonly number[]): Layer {
+export function layerOf(family: 4 | 6, values: readonly number[]): Values {
   const { place } = SPACES[family];
   const first: number[] = [];
   const value: number[] = [];
@@ -230,7 +230,7 @@ export function* nightsAgainstCopies(
 
 /** A repository that offers the history of a data directory, and fails at times. */
 function repositoryOf(dataDir: string, random: Random, failures: number) {
-  const packs = encodePacks(COUNTRIES.folder, openArchive(dataDir).entries);
+  const packs = encodePacks(COUNTRIES.history!, openArchive(dataDir).entries);
   const bytesOf = (target: string): Uint8Array => packs.get(target)!;
   return {
     offered: [...packs.keys()],

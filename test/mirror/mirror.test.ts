@@ -70,7 +70,7 @@ describe('the mirror', () => {
   });
 
   it.each([1, 2, 3, 5, 1000])('is verified %d rows at a time', (rows) => {
-    verifyMirror(path, openRangeFile(join(dataDir, 'current', 'ranges.ipr')), undefined, undefined, rows);
+    verifyMirror(path, openRangeFile(join(dataDir, 'current', 'ranges.ipr')), undefined, rows);
   });
 
   // Each row is a change that leaves a valid SQLite file that differs from the range file.
@@ -125,7 +125,7 @@ describe('the mirror', () => {
     expect(() => verifyRelease(dir)).toThrow(message);
     const file = openRangeFile(join(dir, 'ranges.ipr'));
     for (const rows of [1, 2, 3, 5]) {
-      expect(() => verifyMirror(join(dir, 'ranges.sqlite'), file, undefined, undefined, rows)).toThrow(AtlasError);
+      expect(() => verifyMirror(join(dir, 'ranges.sqlite'), file, undefined, rows)).toThrow(AtlasError);
     }
     rmSync(own, { recursive: true });
   });

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { RangeColumns } from '../../src/range/columns.js';
-import { cutRanges, joinRanges } from '../../src/range/cut.js';
+import { combine, Pairs } from '../../src/range/cut.js';
 import { PLACES, type Place, SIZE, sortKey } from '../support/tiny-space.js';
 
 /** A partition: where its ranges begin in the tiny space, with their values; it begins with value 0. */
@@ -39,35 +39,22 @@ function painted(place: Place, { family, first }: Pick<RangeColumns, 'family' | 
 }
 
 describe.each(Object.entries(PLACES))('%s', (_, { family, place }) => {
-  it('cuts partitions where one of them begins a range', () => {
+  it('goes through partitions side by side, and joins neighbors with the same result', () => {
     fc.assert(
-      fc.property(fc.tuple(partition, partition, partition), fc.integer({ min: 1, max: 3 }), (all, length) => {
-        const parts = all.slice(0, length).map((ranges) => columnsOf(family, place, ranges));
-        const cut = cutRanges(parts as [RangeColumns]);
-        const starts = parts.flatMap(({ first, count }) =>
-          Array.from({ length: count }, (_, i) =>
-            sortKey(first.slice((i * first.length) / count, ((i + 1) * first.length) / count)),
-          ),
+      fc.property(partition, partition, fc.boolean(), (a, b, isNumbered) => {
+        const [below, above] = [columnsOf(family, place, a), columnsOf(family, place, b)];
+        const pairs = new Pairs();
+        const resultOf = isNumbered ? pairs.numberOf : (x: number, y: number) => (x + y) % 3;
+        const joined = combine(below, above, resultOf);
+        const [first, second] = [below, above].map((part) => painted(place, part, part.value));
+        const expected = first!.map((value, i) => resultOf(value!, second![i]!));
+        expect(painted(place, joined, joined.value)).toEqual(expected);
+        expect(joined.first.length).toBe(joined.count * (family === 4 ? 1 : 4));
+        for (let i = 1; i < joined.count; i++) expect(joined.value[i]).not.toBe(joined.value[i - 1]);
+        if (!isNumbered) return;
+        expect(expected.map((number) => [pairs.first[number], pairs.second[number]])).toEqual(
+          first!.map((value, i) => [value, second![i]]),
         );
-        expect(cut.count).toBe(new Set(starts).size);
-        expect(cut.first.length).toBe(cut.count * (family === 4 ? 1 : 4));
-        expect(cut.values.map((column) => painted(place, cut, column))).toEqual(
-          parts.map((part) => painted(place, part, part.value)),
-        );
-      }),
-      { numRuns: 60 },
-    );
-  });
-
-  it('joins neighbors with the same answer', () => {
-    fc.assert(
-      fc.property(partition, fc.array(fc.nat(2), { minLength: 4, maxLength: 4 }), (ranges, answers) => {
-        const part = columnsOf(family, place, ranges);
-        const joined = joinRanges(part, Uint32Array.from(answers));
-        expect(painted(place, joined, joined.value)).toEqual(
-          painted(place, part, part.value).map((value) => answers[value!]),
-        );
-        expect([...joined.value].filter((value, range) => range > 0 && value === joined.value[range - 1])).toEqual([]);
       }),
       { numRuns: 60 },
     );

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { openSeed } from '../../src/database/seed.js';
 import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
-import type { Layer } from '../../src/history/changes.js';
+import type { Values } from '../../src/history/changes.js';
 import { PastDatabase } from '../../src/history/open.js';
 import { answersOverTime } from '../../src/history/over-time.js';
 import { archiveProblems } from '../../src/history/verify.js';
@@ -179,7 +179,7 @@ it('answers from day after day over HTTP, and /healthz does not wait for them', 
     // As many ranges as the world has: opening a day takes tenths of a second.
     let answers = answersOf(openSeed().file);
     const code = (): number => 1 + answers.records.findIndex(({ kind }) => kind === 'country') + below(random, 200);
-    const change = (layer: Layer): Layer => ({
+    const change = (layer: Values): Values => ({
       ...layer,
       value: layer.value.map((value) => (random() < 0.002 ? code() : value)),
     });

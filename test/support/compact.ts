@@ -2,10 +2,10 @@
 import fc from 'fast-check';
 import { Container, ENTRY_BYTES, HEADER_BYTES, writeContainer } from '../../src/compact/container.js';
 import { CompactCountries } from '../../src/compact/countries.js';
-import type { Partition } from '../../src/compact/partition.js';
 import { buildRangeFile } from '../../src/compact/range-file.js';
 import { crc32 } from '../../src/crc32.js';
 import { AtlasError } from '../../src/errors.js';
+import type { RangeColumns } from '../../src/range/columns.js';
 
 /** Updates the checksums of a container after a change, as far as its table fits, so that the checks after them are tested. */
 export function reseal(bytes: Uint8Array): Uint8Array {
@@ -50,7 +50,7 @@ export function compactOutcome(bytes: Uint8Array): 'valid' | 'damaged' {
 }
 
 /** Random partitions of both families, with few records or many. */
-export function randomPartition(): fc.Arbitrary<Partition> {
+export function randomPartition(): fc.Arbitrary<RangeColumns> {
   const word = fc.oneof(fc.constantFrom(0, 1, 2 ** 31, 2 ** 32 - 1), fc.integer({ min: 0, max: 2 ** 32 - 1 }));
   const record = fc.oneof(fc.nat(3), fc.nat(300), fc.nat(999_999));
   return fc.constantFrom(4 as const, 6 as const).chain((family) => {

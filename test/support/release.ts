@@ -5,7 +5,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StageContext } from '../../pipeline/stage.js';
-import { compile } from '../../pipeline/stages/compile.js';
+import { compile, type OtherContent } from '../../pipeline/stages/compile.js';
 import { publish } from '../../pipeline/stages/publish.js';
 import type { EmbeddedScheme } from '../../src/address/embedded.js';
 import type { Family } from '../../src/address/parse.js';
@@ -15,6 +15,7 @@ import { parseCidr } from '../../src/range/cidr.js';
 import type { CandidateRanges } from '../../src/range/columns.js';
 import { mergeRanges } from '../../src/range/merge.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
+import { LABELS, NETWORKS } from '../../src/rangefile/partitions.js';
 import { type LabelBlock, labelsOf } from './labels.js';
 import { type NetworkBlock, networksOf } from './networks.js';
 
@@ -101,6 +102,7 @@ export function temporaryDir(): string {
  * @param historyDays days that the archive keeps; 0 for no history
  * @param networks blocks and who announces them; none for a release without networks
  * @param labels blocks and their labels; none for a release without labels
+ * @param more further partitions
  * @returns the release's id, which depends on the content
  */
 export async function publishBlocks(
@@ -110,6 +112,7 @@ export async function publishBlocks(
   historyDays = 0,
   networks: readonly NetworkBlock[] = [],
   labels: readonly LabelBlock[] = [],
+  more: readonly OtherContent[] = [],
 ): Promise<string> {
   mkdirSync(dataDir, { recursive: true });
   const workDir = mkdtempSync(join(dataDir, 'work-'));
@@ -119,11 +122,12 @@ export async function publishBlocks(
   const hashed = networks.length + labels.length === 0 ? blocks : [blocks, networks, labels];
   const inputHash = createHash('sha256').update(JSON.stringify(hashed)).digest('hex');
   const identity = { id: releaseId(asOf, inputHash), inputHash, toolVersion: 'test' };
-  const mergedNetworks = networks.length === 0 ? undefined : networksOf(networks);
-  const compiled = compile(
-    { merged, networks: mergedNetworks, labels: labelsOf(labels), inputs: [], identity },
-    context,
-  );
+  const others: OtherContent[] = [];
+  if (networks.length > 0) others.push({ partition: NETWORKS, content: networksOf(networks) });
+  const labeled = labelsOf(labels);
+  if (labeled !== undefined) others.push({ partition: LABELS, content: labeled.merged });
+  others.push(...more);
+  const compiled = compile({ merged, others, labels: labeled?.inputs, inputs: [], identity }, context);
   const finished = new Date(0).toISOString();
   const report = { release: identity.id, finished, outcome: 'published', refusals: [], gates: [], stages: [] };
   writeFileSync(join(compiled.output.dir, REPORT_FILE), JSON.stringify(report));

@@ -2,20 +2,18 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { writeContainer } from '../../compact/container.js';
 import { rangeFileSections } from '../../compact/range-file.js';
-import { aboutRelease, compactNetworks, compressCompact } from '../../database/compact.js';
-import { openNetworks, openRanges } from '../../database/origin.js';
-import { noNetworks } from '../../database/release-files.js';
+import { aboutRelease, compactPartition, compressCompact } from '../../database/compact.js';
+import { openPartition, openRanges } from '../../database/origin.js';
+import { noPartition } from '../../database/release-files.js';
+import { COUNTRIES, NETWORKS } from '../../rangefile/partitions.js';
 import type { CompactJob } from './public-database.js';
 
 function compactForm({ dir, content }: CompactJob): Uint8Array {
   const { manifest, file } = openRanges(dir);
-  if (content === 'country') {
-    const about = aboutRelease(manifest, { countries: true, networks: false });
-    return writeContainer(rangeFileSections(about, file, false));
-  }
-  const networks = openNetworks(dir, manifest);
-  if (networks === undefined) throw noNetworks(manifest);
-  return compactNetworks(manifest, networks);
+  if (content === 'country') return writeContainer(rangeFileSections(aboutRelease(manifest, [COUNTRIES]), file, false));
+  const networks = openPartition(dir, manifest, NETWORKS);
+  if (networks === undefined) throw noPartition(manifest, NETWORKS);
+  return compactPartition(manifest, NETWORKS, networks);
 }
 
 parentPort?.postMessage(compressCompact(compactForm(workerData as CompactJob), 'gzip'));

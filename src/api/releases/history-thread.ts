@@ -2,8 +2,9 @@
 import { parentPort, workerData } from 'node:worker_threads';
 import { AtlasError } from '../../errors.js';
 import { dayOf, openArchive } from '../../history/archive.js';
-import { networksAt, openDay } from '../../history/day.js';
+import { openDay, partitionAt } from '../../history/day.js';
 import { periodsOf } from '../../history/periods.js';
+import { NETWORKS } from '../../rangefile/partitions.js';
 import type { HistoryJob, OpenedDay } from './past-days.js';
 
 function open(dataDir: string, day: string, wantsNetworks: boolean): OpenedDay {
@@ -12,7 +13,7 @@ function open(dataDir: string, day: string, wantsNetworks: boolean): OpenedDay {
     const { file: opened, entry } = openDay(archive, day);
     const { recordAt: _, ...file } = opened;
     const { release, data_date } = archive.read(entry).about;
-    const networks = wantsNetworks ? networksAt(dataDir, day)?.bytes : undefined;
+    const networks = wantsNetworks ? partitionAt(dataDir, day, NETWORKS)?.bytes : undefined;
     return { file, release, dataDate: data_date ?? dayOf(entry.time), networks };
   } catch (error) {
     if (!(error instanceof AtlasError) || !['E_USAGE', 'E_DAMAGED'].includes(error.code)) throw error;

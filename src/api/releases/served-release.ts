@@ -7,7 +7,8 @@ import type { Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { causedError, damagedRelease, REBUILD } from '../../errors.js';
 import { recordMembers } from '../../rangefile/layout.js';
-import { decodeNetworkFile, type RangeFile } from '../../rangefile/reader.js';
+import { NETWORKS, type Partition } from '../../rangefile/partitions.js';
+import { decodeFile, type PartitionFile, type RangeFile } from '../../rangefile/reader.js';
 import type { Included } from '../include.js';
 import type { Headers } from '../responses.js';
 
@@ -238,7 +239,9 @@ export class ServedDay extends ServedAnswers {
   protected sources(): FieldSources {
     const networks = this.#networks;
     const bytes = networks && Buffer.from(networks.buffer, networks.byteOffset, networks.byteLength);
-    return { file: this.#file, networks: () => bytes && decodeNetworkFile(bytes, this.#file.path, true) };
+    const open = <File extends PartitionFile>(partition: Partition<File>): File | undefined =>
+      partition.name === NETWORKS.name && bytes ? decodeFile(partition, bytes, this.#file.path, true) : undefined;
+    return { file: this.#file, open };
   }
 
   headers(): Headers {

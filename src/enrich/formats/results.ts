@@ -1,6 +1,6 @@
 /** Formats results for each format: the texts to insert. Those that depend on the address are left open, for the kernel to fill. */
 import type { CountryResult } from '../../database/engine.js';
-import { type Addable, isLabel, type SchemaName, schemaPath } from '../members.js';
+import { type Addable, otherPartitionOf, type SchemaName, schemaPath } from '../members.js';
 import { DELIMITERS, type KernelInput } from '../options.js';
 
 /** What a result says of the country. */
@@ -26,7 +26,7 @@ const OPEN_MEMBERS: { readonly [Name in Addable]?: string | number } = {
 };
 
 function isOpen(name: Addable): boolean {
-  return name in OPEN_MEMBERS || isLabel(name);
+  return name in OPEN_MEMBERS || otherPartitionOf(name) !== undefined;
 }
 
 /** Returns the members that are not of the record of the country. */

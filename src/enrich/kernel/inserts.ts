@@ -3,6 +3,8 @@ import { continentTable } from '../../country/continents.js';
 import { recordResult } from '../../database/binary-engine.js';
 import { MAX_ADDRESS_LENGTH } from '../../limits.js';
 import { type RangeRecord, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
+import { NETWORKS, type Partition } from '../../rangefile/partitions.js';
+import type { NetworkFile, PartitionFile } from '../../rangefile/reader.js';
 import {
   type CountryAnswer,
   openMembers,
@@ -13,13 +15,12 @@ import {
   schemaFormat,
   stylesOf,
 } from '../formats/results.js';
-import { type Addable, isLabel, NETWORK_MEMBERS } from '../members.js';
+import { type Addable, otherPartitionOf } from '../members.js';
 import type { EnrichOptions, KernelInput } from '../options.js';
-import type { Others } from '../ranges.js';
 import * as abi from './abi.js';
 import type { MemoryPlan } from './memory-plan.js';
 import { buildResultTree, placeResultTree } from './result-tree.js';
-import { asNumbers, labelValues, type Pairs } from './rows.js';
+import { asNumbers, columnValues, type OtherRows } from './rows.js';
 
 /** Length of the longest block: an IPv6 address and `/128`. */
 const MAX_BLOCK_LENGTH = MAX_ADDRESS_LENGTH + 4;
@@ -63,52 +64,57 @@ function specialCharacters(format: ResultFormat): string[] {
   return characters.filter((text) => format.member('as_name', text) !== before + text + after);
 }
 
-/** Places the networks of a release, see `NETWORK_…` in abi.ts, once for each way of writing their names; the values of labels likewise. */
+/** Places the networks of a release, see `NETWORK_…` in abi.ts, once for each way of writing their names; columns of values likewise. */
 class NetworkTables {
   readonly #plan: MemoryPlan;
-  readonly #others: Others;
-  readonly #pairs: Pairs | undefined;
+  readonly #others: OtherRows | undefined;
   readonly #tables = new Map<string, { table: number; longest: number }>();
   /** The address of the texts of the file, once they are placed. */
   #texts: number | undefined;
 
-  /**
-   * @param others for what a release does not have there is one record, which is none
-   * @param pairs what the rows have the numbers of, if labels are asked for
-   */
-  constructor(plan: MemoryPlan, others: Others, pairs: Pairs | undefined) {
+  /** @param others what the rows have the numbers of */
+  constructor(plan: MemoryPlan, others: OtherRows | undefined) {
     this.#plan = plan;
     this.#others = others;
-    this.#pairs = pairs;
   }
 
-  /** Returns the table of the networks, or of a label, for a format, and the length of the longest name in bytes. */
+  /** Returns the table of the networks, or of a column of values, for a format, and the length of the longest text in bytes. */
   table(format: ResultFormat, name: Addable): { table: number; longest: number } {
+    const partition = otherPartitionOf(name)!;
+    const isOfNetworks = partition === NETWORKS;
     const special = specialCharacters(format).join('');
-    const key = isLabel(name) ? `${name} ${special}` : special;
-    const known =
-      this.#tables.get(key) ?? (isLabel(name) ? this.#placeLabel(format, name) : this.#place(format, special));
+    const key = isOfNetworks ? special : `${name} ${special}`;
+    const known = this.#tables.get(key) ?? this.#placeTable(partition, format, name, special);
     this.#tables.set(key, known);
     return known;
   }
 
-  /** Places entries by record; for pairs, each of them gets that of its record. */
+  #placeTable(partition: Partition, format: ResultFormat, name: Addable, special: string) {
+    const file = this.#others?.files.get(partition);
+    if (file === undefined) {
+      // For what the release does not have, each number has none.
+      const none = new Uint32Array(((this.#others?.count ?? 1) * abi.NETWORK_BYTES) / 4);
+      return { table: this.#plan.place(none), longest: 0 };
+    }
+    const { entries, longest } =
+      partition === NETWORKS ? this.#networks(file as NetworkFile, format, special) : this.#values(file, format, name);
+    return { table: this.#placeEntries(entries, this.#others!.records?.get(partition)), longest };
+  }
+
+  /** Places entries by record; of combinations, each gets that of its record. */
   #placeEntries(entries: Uint32Array, records: Uint32Array | undefined): number {
     if (records === undefined) return this.#plan.place(entries);
     const words = abi.NETWORK_BYTES / 4;
     const table = new Uint32Array(words * records.length);
-    for (let pair = 0; pair < records.length; pair++) {
-      for (let k = 0; k < words; k++) table[words * pair + k] = entries[words * records[pair]! + k]!;
+    for (let number = 0; number < records.length; number++) {
+      for (let k = 0; k < words; k++) table[words * number + k] = entries[words * records[number]! + k]!;
     }
     return this.#plan.place(table);
   }
 
-  /** Places the values of a label as names. */
-  #placeLabel(format: ResultFormat, name: Addable) {
-    const { labels, networks } = this.#others;
-    // Without labels, the rows have the numbers of networks.
-    const none = Array<null>(networks === undefined ? 1 : networks.recordWords.length / RECORD_WORDS).fill(null);
-    const values = labels === undefined ? none : labelValues(labels, name);
+  /** Places the values of a column as names. */
+  #values(file: PartitionFile, format: ResultFormat, name: Addable) {
+    const values = columnValues(file, name);
     const [before, after] = openTexts(format, name);
     const different = [...new Set(values)].filter((value) => value !== null);
     const texts = different.map((value) => {
@@ -126,17 +132,14 @@ class NetworkTables {
       entries.set(places.get(value) ?? [], (record * abi.NETWORK_BYTES + abi.NETWORK_NAME) / 4);
     });
     const longest = texts.reduce((most, { length }) => Math.max(most, length), 0);
-    return { table: this.#placeEntries(entries, this.#pairs?.label), longest };
+    return { entries, longest };
   }
 
-  #place(format: ResultFormat, special: string) {
-    const { networks } = this.#others;
-    const none = new Uint32Array(abi.NETWORK_BYTES / 4);
-    if (networks === undefined) return { table: this.#placeEntries(none, this.#pairs?.network), longest: 0 };
+  #networks(networks: NetworkFile, format: ResultFormat, special: string) {
     const { recordWords: words, text } = networks;
     this.#texts ??= this.#plan.place(text);
     const numbers = asNumbers(networks);
-    const table = new Uint32Array((numbers.length * abi.NETWORK_BYTES) / 4);
+    const entries = new Uint32Array((numbers.length * abi.NETWORK_BYTES) / 4);
     // A byte each: the characters that count are ASCII.
     const bytes = Buffer.from(text.buffer, text.byteOffset, text.length).toString('latin1');
     const isSpecial = new RegExp(`[${special.replaceAll(/[\]\\^-]/g, '\\$&')}]`);
@@ -148,9 +151,9 @@ class NetworkTables {
       const at = (record * abi.NETWORK_BYTES) / 4;
       const offset = words[record * RECORD_WORDS + RECORD_WORD.textOffset]!;
       const length = words[record * RECORD_WORDS + RECORD_WORD.textLength]!;
-      table[at] = numbers[record]!;
-      table[at + abi.NETWORK_NAME / 4] = this.#texts + offset;
-      table[at + abi.NETWORK_NAME_LENGTH / 4] = length;
+      entries[at] = numbers[record]!;
+      entries[at + abi.NETWORK_NAME / 4] = this.#texts + offset;
+      entries[at + abi.NETWORK_NAME_LENGTH / 4] = length;
       longest = Math.max(longest, length);
       if (!isSpecial.test(bytes.slice(offset, offset + length))) continue;
       const name = Buffer.from(text.buffer, text.byteOffset + offset, length).toString();
@@ -160,11 +163,11 @@ class NetworkTables {
     let to = this.#plan.place(Buffer.from(others.map(({ name }) => name).join('')));
     for (const { at, name } of others) {
       const length = Buffer.byteLength(name);
-      table.set([to, length], at + abi.NETWORK_NAME / 4);
+      entries.set([to, length], at + abi.NETWORK_NAME / 4);
       to += length;
       longest = Math.max(longest, length);
     }
-    return { table: this.#placeEntries(table, this.#pairs?.network), longest };
+    return { entries, longest };
   }
 }
 
@@ -172,8 +175,7 @@ class NetworkTables {
 function placeGaps(plan: MemoryPlan, format: ResultFormat, add: readonly Addable[], networks: NetworkTables) {
   const gaps = openMembers(add).map((name) => {
     const texts = placeTexts(plan, openTexts(format, name));
-    const isNamed = NETWORK_MEMBERS.includes(name) || isLabel(name);
-    const names = isNamed ? networks.table(format, name) : { table: 0, longest: 0 };
+    const names = otherPartitionOf(name) !== undefined ? networks.table(format, name) : { table: 0, longest: 0 };
     const longest = 2 * texts.longest + Math.max(names.longest, MAX_BLOCK_LENGTH);
     return { entry: [GAP_KINDS[name] ?? abi.GAP_NAME, texts.table, names.table], longest };
   });
@@ -204,12 +206,11 @@ function placeInsert(
 export function placeInserts(
   plan: MemoryPlan,
   answers: readonly CountryAnswer[],
-  others: Others,
   options: EnrichOptions,
-  pairs: Pairs | undefined,
+  others: OtherRows | undefined,
 ) {
   const { input = JSON_LINES, fields, add, schema } = options;
-  const networks = new NetworkTables(plan, others, pairs);
+  const networks = new NetworkTables(plan, others);
   let longestInsert = 0;
   const insert = (format: ResultFormat, members: readonly Addable[]): number[] => {
     const { numbers, longest } = placeInsert(plan, answers, networks, format, members);

@@ -2,13 +2,14 @@
 import { readFileSync } from 'node:fs';
 import { causedError } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
-import type { LabelFile, NetworkFile, UnreadColumns } from '../../rangefile/reader.js';
+import { NETWORKS } from '../../rangefile/partitions.js';
+import type { NetworkFile, UnreadColumns } from '../../rangefile/reader.js';
 import type { EnrichCounts } from '../counts.js';
-import type { Addable } from '../members.js';
+import { type Addable, otherPartitionOf } from '../members.js';
 import type { NetworkCount } from '../query.js';
 import * as abi from './abi.js';
 import type { KernelLayout, SlotPlace } from './layout.js';
-import { countedNetworks, labelValues } from './rows.js';
+import { columnValues, countedNetworks } from './rows.js';
 
 /** The module's exports, see assembly/index.ts, besides the settings. Addresses are bytes from the start of the memory. */
 interface Exports {
@@ -164,18 +165,19 @@ export function countRecords({ memory, recordCounts = [] }: KernelLayout, record
 }
 
 /** Returns the networks, or blocks of networks, that a query has counted, with the number of addresses in each. */
-export function countNetworks({ memory, networkCounts }: KernelLayout, networks: NetworkFile): NetworkCount[] {
-  const { threads, length, blocks } = networkCounts!;
+export function countNetworks({ memory, networkCounts }: KernelLayout): NetworkCount[] {
+  const { threads, length, blocks, others } = networkCounts!;
+  const networks = others.files.get(NETWORKS) as NetworkFile;
   return countedNetworks(sumOfThreads(memory, threads, length), networks, blocks);
 }
 
-/** Returns the number of addresses by the value of a label. */
-export function countLabels({ memory, networkCounts }: KernelLayout, labels: LabelFile, name: Addable) {
-  const { threads, length, pairs } = networkCounts!;
-  const values = labelValues(labels, name);
+/** Returns the number of addresses by the value of a column of rows. */
+export function countValues({ memory, networkCounts }: KernelLayout, name: Addable): Map<string, number> {
+  const { threads, length, others } = networkCounts!;
+  const values = columnValues(others.files.get(otherPartitionOf(name)!)!, name);
   const counts = new Map<string, number>();
-  sumOfThreads(memory, threads, length).forEach((count, pair) => {
-    const value = values[pairs!.label[pair]!];
+  sumOfThreads(memory, threads, length).forEach((count, record) => {
+    const value = values[record];
     if (count > 0 && value != null) counts.set(value, (counts.get(value) ?? 0) + count);
   });
   return counts;

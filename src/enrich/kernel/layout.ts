@@ -6,19 +6,20 @@ import { recordResult } from '../../database/binary-engine.js';
 import { DAMAGED_STATE, NO_STATE } from '../../history/over-time.js';
 import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
+import { NETWORKS } from '../../rangefile/partitions.js';
 import type { NetworkFile } from '../../rangefile/reader.js';
 import { EACH, hasElements, type PathStep, pathText } from '../field-path.js';
 import { hasUnset, openMembers, stylesOf, UNSET } from '../formats/results.js';
 import type { Addable } from '../members.js';
 import type { AddressPick, EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
-import { passesOthers, queriedLabel, queriesNetworks, type RecordQuery, selects } from '../query.js';
+import { passesOthers, queriedMembers, type RecordQuery, selects } from '../query.js';
 import { type EnrichRanges, isOverTime } from '../ranges.js';
 import * as abi from './abi.js';
 import { countryAnswers, placeInserts } from './inserts.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
 import { MemoryPlan } from './memory-plan.js';
-import { asNumbers, type NetworkBlocks, type Pairs, placeRows } from './rows.js';
+import { asNumbers, type NetworkBlocks, type OtherRows, placeRows } from './rows.js';
 
 /** Where a slot's areas are, in bytes from the start of the memory. One thread at a time works on a slot. */
 export interface SlotPlace {
@@ -48,9 +49,9 @@ export interface KernelLayout {
   unreadHighs: { at: number; bytes: number } | undefined;
   /** For each thread, the number of addresses found for each record, 8 bytes each; undefined without a query. */
   recordCounts: number[] | undefined;
-  /** The same for the networks, the blocks of networks or the pairs that a query counts; undefined if it counts none. */
+  /** The same for the records of other partitions, or the blocks of networks, that a query counts; undefined if it counts none. */
   networkCounts:
-    | { threads: number[]; length: number; blocks: NetworkBlocks | undefined; pairs: Pairs | undefined }
+    | { threads: number[]; length: number; blocks: NetworkBlocks | undefined; others: OtherRows }
     | undefined;
   slots: SlotPlace[];
   /** The slot for a record that does not fit into another one. */
@@ -188,9 +189,7 @@ function decimalTexts(): Buffer {
 
 /** Returns the members that are looked up: those that are added, or those that a query decides by. */
 function askedMembers({ add, query }: EnrichOptions): readonly Addable[] {
-  const label = queriedLabel(query);
-  if (label !== undefined) return [label];
-  return queriesNetworks(query) ? ['asn', 'as_name'] : add;
+  return query === undefined ? add : queriedMembers(query);
 }
 
 /** For each record, then for no address, for a missing value, for no answers and for damaged ones: 1 if a query selects it. */
@@ -200,10 +199,11 @@ function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): U
 }
 
 /** Places, for each network, whether a filter selects it. Returns 0 for other queries. */
-function placeSelectedNetworks(plan: MemoryPlan, query: RecordQuery | undefined, networks: NetworkFile | undefined) {
-  if (query?.kind !== 'filter' || query.asns === undefined || networks === undefined) return 0;
+function placeSelectedNetworks(plan: MemoryPlan, query: RecordQuery | undefined, others: OtherRows | undefined) {
+  if (query?.kind !== 'filter' || query.asns === undefined || others === undefined) return 0;
   const { asns } = query;
-  return plan.place(Uint8Array.from(asNumbers(networks), (asn) => Number(asns.has(asn))));
+  const numbers = asNumbers(others.files.get(NETWORKS) as NetworkFile);
+  return plan.place(Uint8Array.from(numbers, (asn) => Number(asns.has(asn))));
 }
 
 /** Returns the paths whose values the kernel looks for: those of the fields, and that of the date. */
@@ -276,10 +276,9 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   const { query, fields } = options;
   const { input = JSON_LINES } = options;
   const isDocument = input.kind === 'json';
-  const networks = isOverTime(file) ? undefined : file.networks;
   const answers = countryAnswers(file.records, options.add);
   const summary = query?.kind === 'summarize' ? query.networks : undefined;
-  const isCounted = (summary ?? queriedLabel(query)) !== undefined;
+  const isCounted = query?.kind === 'summarize' && queriedMembers(query).length > 0;
   const rows = placeRows(plan, file, {
     add: askedMembers(options),
     answers,
@@ -289,7 +288,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   const isUnread = unread !== undefined && rows === undefined && plan.contains(file.high6);
   if (!isUnread) unread?.read();
   const { settings: ranges, highs } = placeRanges(plan, file, rows, isUnread);
-  const inserts = placeInserts(plan, answers, isOverTime(file) ? {} : file, options, rows?.pairs);
+  const inserts = placeInserts(plan, answers, options, rows?.others);
   const tree = keyTreeOf(options, plan.end);
   const settings = {
     keyTree: plan.place(tree.bytes),
@@ -326,7 +325,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     policy: isDocument ? abi.POLICY_FAIL : POLICIES[options.onInvalid],
     keepsRejects: Number(keepsRejects && !isDocument),
     selected: query === undefined ? 0 : plan.place(selectedRecords(query, file.records)),
-    selectedNetworks: placeSelectedNetworks(plan, query, networks),
+    selectedNetworks: placeSelectedNetworks(plan, query, rows?.others),
     passesOthers: Number(query !== undefined && passesOthers(query)),
     pick: PICKS[options.pick ?? 'public'],
     searchesStrings: Number(options.searchesStrings === true),
@@ -343,7 +342,8 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     tree,
     unreadHighs: isUnread ? { at: highs, bytes: file.high6.byteLength } : undefined,
     resultCount: inserts.resultCount,
-    counted: isCounted && rows ? { length: rows.networkCount, blocks: rows.blocks, pairs: rows.pairs } : undefined,
+    counted:
+      isCounted && rows?.others ? { length: rows.numberCount, blocks: rows.blocks, others: rows.others } : undefined,
   };
 }
 

@@ -3,12 +3,13 @@ import type { Family } from '../../address/parse.js';
 import { addressWords, previousAddress } from '../../address/words.js';
 import { formatCidr, rangeToCidrs } from '../../range/cidr.js';
 import type { RangeColumns } from '../../range/columns.js';
-import { cutRanges } from '../../range/cut.js';
+import { combine, Pairs } from '../../range/cut.js';
 import { RECORD_KINDS, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
 import { splitIPv6 } from '../../rangefile/memory.js';
-import { type LabelFile, type NetworkFile, rangeColumns } from '../../rangefile/reader.js';
+import { NETWORKS, type Partition } from '../../rangefile/partitions.js';
+import { type NetworkFile, type PartitionFile, rangeColumns } from '../../rangefile/reader.js';
 import { type CountryAnswer, openMembers, resultFormat, resultTexts } from '../formats/results.js';
-import { type Addable, isLabel, NETWORK_MEMBERS } from '../members.js';
+import { type Addable, otherPartitionOf, otherPartitionsOf } from '../members.js';
 import type { NetworkCount } from '../query.js';
 import { type EnrichRanges, isOverTime } from '../ranges.js';
 import * as abi from './abi.js';
@@ -17,15 +18,10 @@ import type { MemoryPlan } from './memory-plan.js';
 const NETWORK = RECORD_KINDS.indexOf('network');
 const EMBEDDED = RECORD_KINDS.indexOf('embedded');
 
-/** Returns the number of records; 0 without a file. */
-function recordCount(networks: NetworkFile | undefined): number {
-  return networks === undefined ? 0 : networks.recordWords.length / RECORD_WORDS;
-}
-
 /** Returns the AS number of each record of a file; 0 for those that are not of a network. */
 export function asNumbers(networks: NetworkFile): Uint32Array {
   const { recordWords: words } = networks;
-  const numbers = new Uint32Array(recordCount(networks));
+  const numbers = new Uint32Array(words.length / RECORD_WORDS);
   for (let record = 0, at = 0; record < numbers.length; record++, at += RECORD_WORDS) {
     if ((words[at + RECORD_WORD.kind]! & 0xff) === NETWORK) numbers[record] = words[at + RECORD_WORD.asn]!;
   }
@@ -154,60 +150,62 @@ function networkAnswers(networks: NetworkFile, add: readonly Addable[]): Uint32A
   );
 }
 
-/** Returns the values of a label, by record: null for those without. */
-export function labelValues({ records, columns }: LabelFile, name: Addable): (string | null)[] {
+/** Returns the values of a column of rows, by record: null for those without. */
+export function columnValues({ records, columns = [] }: PartitionFile, name: Addable): (string | null)[] {
   const column = columns.indexOf(name);
   return records.map((record) => {
     return record.kind === 'label' ? ((JSON.parse(record.row) as (string | null)[])[column] ?? null) : null;
   });
 }
 
-/**
- * Networks and labels in one partition, if labels are asked for: its values are numbers of pairs, each of the record of a network and
- * that of a row of labels.
- */
-export interface Pairs {
-  columns: Record<Family, RangeColumns>;
-  network: Uint32Array;
-  label: Uint32Array;
-}
-
-/** @param networks undefined if they are not asked for: then the first of each pair is 0 */
-function pairsOf(networks: NetworkFile | undefined, labels: LabelFile): Pairs {
-  const numbers = new Map<number, number>();
-  const network: number[] = [];
-  const label: number[] = [];
-  const cut = (family: Family): RangeColumns => {
-    const ofLabels = rangeColumns(labels, family);
-    const cuts = cutRanges(networks === undefined ? [ofLabels] : [ofLabels, rangeColumns(networks, family)]);
-    const [labelRecords, networkRecords] = cuts.values;
-    const value = Uint32Array.from(labelRecords!, (record, range) => {
-      const other = networkRecords?.[range] ?? 0;
-      const key = other * labels.records.length + record;
-      const known = numbers.get(key) ?? label.push(record) - 1;
-      if (known === network.length) {
-        numbers.set(key, known);
-        network.push(other);
-      }
-      return known;
-    });
-    return { family, count: cuts.count, first: cuts.first, value };
-  };
-  const columns = { 4: cut(4), 6: cut(6) };
-  return { columns, network: Uint32Array.from(network), label: Uint32Array.from(label) };
-}
-
-/** Returns the number of what each pair answers. */
-function pairAnswers(pairs: Pairs, networks: NetworkFile | undefined, labels: LabelFile, add: readonly Addable[]) {
-  const ofNetworks = networks && networkAnswers(networks, add);
-  const values = add.filter(isLabel).map((name) => labelValues(labels, name));
-  const { records } = labels;
+/** Returns the number of what each record of a partition besides the countries answers. */
+function otherAnswers(partition: Partition, file: PartitionFile, add: readonly Addable[]): Uint32Array {
+  if (partition === NETWORKS) return networkAnswers(file as NetworkFile, add);
+  const own = add.filter((name) => otherPartitionOf(name) === partition);
+  const values = own.map((name) => columnValues(file, name));
   return numbersOf(
-    Array.from(pairs.label, (record, pair) => {
-      const found = records[record]!;
-      const own = found.kind === 'embedded' ? found.scheme : values.map((column) => column[record]);
-      return JSON.stringify([ofNetworks?.[pairs.network[pair]!], own]);
-    }),
+    file.records.map((record, index) =>
+      record.kind === 'embedded' ? record.scheme : JSON.stringify(values.map((column) => column[index])),
+    ),
+  );
+}
+
+/**
+ * The partitions besides the countries of which something is asked for, as one. The values of its ranges are the records of the one
+ * partition, or, of several, numbers of combinations of their records.
+ */
+export interface OtherRows {
+  files: ReadonlyMap<Partition, PartitionFile>;
+  columns: Record<Family, PartitionColumns>;
+  /** The number of records, or of combinations. */
+  count: number;
+  /** For each partition, its record in each combination; undefined for a single partition. */
+  records: ReadonlyMap<Partition, Uint32Array> | undefined;
+}
+
+/** Joins partitions, at least one; they are cut where one of them begins another range. */
+function joinPartitions(files: OtherRows['files']): OtherRows {
+  const [[partition, file], ...more] = [...files] as [[Partition, PartitionFile], ...[Partition, PartitionFile][]];
+  if (more.length === 0) return { files, columns: columnsOfFile(file), count: file.recordCount, records: undefined };
+  let joined = { 4: rangeColumns(file, 4), 6: rangeColumns(file, 6) };
+  let records = new Map([[partition, Uint32Array.from({ length: file.recordCount }, (_, record) => record)]]);
+  for (const [other, otherFile] of more) {
+    const pairs = new Pairs();
+    const join = (family: Family) => combine(joined[family], rangeColumns(otherFile, family), pairs.numberOf);
+    joined = { 4: join(4), 6: join(6) };
+    records = new Map([...records].map(([each, of]) => [each, Uint32Array.from(pairs.first, (number) => of[number]!)]));
+    records.set(other, Uint32Array.from(pairs.second));
+  }
+  return { files, columns: columnsOfRanges(joined), count: records.get(partition)!.length, records };
+}
+
+/** Returns the number of what each record or combination of records answers. */
+function joinedAnswers({ files, count, records }: OtherRows, add: readonly Addable[]): Uint32Array {
+  const answers = [...files].map(([partition, file]) => otherAnswers(partition, file, add));
+  if (records === undefined) return answers[0]!;
+  const columns = [...records.values()];
+  return numbersOf(
+    Array.from({ length: count }, (_, number) => answers.map((each, i) => each[columns[i]![number]!]).join()),
   );
 }
 
@@ -271,33 +269,28 @@ function placePartitions(plan: MemoryPlan, partitions: readonly AskedPartition[]
 /**
  * Places what the kernel makes rows of.
  *
- * @returns the settings, and the most IPv4 and IPv6 ranges that there can be; the number of networks, or of their blocks if those
- *   are counted, or of pairs. Undefined if nothing of networks, labels and blocks is asked for
+ * @returns the settings; the most IPv4 and IPv6 ranges that there can be; the partitions besides the countries, if something of them is
+ *   asked for; the number of their records, of the combinations of these, or of the blocks of networks, if those are counted.
+ *   Undefined if nothing of other partitions and blocks is asked for
  */
 export function placeRows(plan: MemoryPlan, file: EnrichRanges, { add, answers, countsBlocks }: AskedRows) {
   const wantsBlock = add.includes('network');
-  const wantsNetwork = add.some((name) => NETWORK_MEMBERS.includes(name));
-  const wantsLabel = add.some(isLabel);
-  if (!wantsBlock && !wantsNetwork && !wantsLabel) return undefined;
-  const networks = wantsNetwork && !isOverTime(file) ? file.networks : undefined;
-  const labels = wantsLabel && !isOverTime(file) ? file.labels : undefined;
-  const pairs = labels && pairsOf(networks, labels);
-  const blocks = countsBlocks && networks !== undefined ? blocksOf(networks) : undefined;
+  const asked = otherPartitionsOf(add);
+  if (!wantsBlock && asked.length === 0) return undefined;
+  const opened = isOverTime(file) ? [] : (file.others?.entries() ?? []);
+  const files = new Map(opened.filter(([partition]) => asked.includes(partition)));
+  const others = files.size === 0 ? undefined : joinPartitions(files);
+  const blocks = countsBlocks ? blocksOf(files.get(NETWORKS) as NetworkFile) : undefined;
   const partitions: AskedPartition[] = [
     {
       columns: columnsOfFile(file),
-      answers: wantsBlock ? recordAnswers(file, answers, add, (networks ?? labels) !== undefined) : undefined,
+      answers: wantsBlock ? recordAnswers(file, answers, add, others !== undefined) : undefined,
     },
   ];
-  if (labels !== undefined) {
+  if (others !== undefined) {
     partitions.push({
-      columns: columnsOfRanges(pairs!.columns),
-      answers: wantsBlock ? pairAnswers(pairs!, networks, labels, add) : undefined,
-    });
-  } else if (networks !== undefined) {
-    partitions.push({
-      columns: blocks === undefined ? columnsOfFile(networks) : columnsOfRanges(blocks),
-      answers: wantsBlock ? networkAnswers(networks, add) : undefined,
+      columns: blocks === undefined ? others.columns : columnsOfRanges(blocks),
+      answers: wantsBlock ? joinedAnswers(others, add) : undefined,
     });
   }
   const most = (family: Family): number => partitions.reduce((sum, { columns }) => sum + columns[family].count, 0);
@@ -314,9 +307,8 @@ export function placeRows(plan: MemoryPlan, file: EnrichRanges, { add, answers, 
     },
     count4,
     count6,
-    networkCount:
-      pairs?.label.length ?? (blocks === undefined ? recordCount(networks) : blocks[4].count + blocks[6].count),
+    numberCount: blocks === undefined ? (others?.count ?? 0) : blocks[4].count + blocks[6].count,
     blocks,
-    pairs,
+    others,
   };
 }

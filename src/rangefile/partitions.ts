@@ -1,0 +1,133 @@
+/**
+ * The partitions that a release can have: the whole address space, cut into ranges, each with a record. Everything that a part of the
+ * program needs to know of one of them is in its entry; the parts iterate the table.
+ */
+import { type FileRecord, MAX_RECORDS } from './layout.js';
+import type { LabelFile, NetworkFile, PartitionFile, RangeFile } from './reader.js';
+
+/** What a manifest says of the columns of partitions whose records are rows of values. */
+interface ColumnNames {
+  labels?: { columns: readonly string[] } | undefined;
+}
+
+/** An entry of the table; `File` is what opening it returns. */
+export interface Partition<File extends PartitionFile = PartitionFile> {
+  /** Its name in flags and messages. */
+  name: string;
+  /** Its file in a release. */
+  file: string;
+  /** Size of a record number in the file in bytes, the most records, and their kinds. */
+  recordBytes: 2 | 4;
+  maxRecords: number;
+  kinds: readonly FileRecord['kind'][];
+  /** The names of the columns, if its records are rows of values. */
+  columns?: (manifest: ColumnNames) => readonly string[];
+  /** The members of results that it answers, besides its columns. */
+  members: readonly string[];
+  /** Its tables in the mirror end in this name, and this column says what a range is about. */
+  table: string;
+  subject: string;
+  /** Its sections in the compact form begin with this name; how they number records. */
+  section: string;
+  list: 'fixed' | 'recent';
+  /** The folder of its history in a data directory; undefined if it is not archived. */
+  history: string | undefined;
+  /** Whether it leaves the machine only if the operator says so. */
+  isPrivate: boolean;
+  /** What `diff` compares, and what a release without it lacks. */
+  comparison: string;
+  absence: string;
+  /** Only a type: no entry has a value. */
+  readonly opened?: File;
+}
+
+/** The countries, which every release has. */
+export const COUNTRIES: Partition<RangeFile> = {
+  name: 'countries',
+  file: 'ranges.ipr',
+  recordBytes: 2,
+  maxRecords: MAX_RECORDS,
+  kinds: ['none', 'country', 'embedded'],
+  members: ['country', 'country_code', 'is_eu', 'continent', 'reason', 'confidence'],
+  table: 'range',
+  subject: 'country_code',
+  section: 'country',
+  list: 'fixed',
+  history: 'history',
+  isPrivate: false,
+  comparison: 'the countries',
+  absence: 'has no countries',
+};
+
+/** Who announces the addresses. */
+export const NETWORKS: Partition<NetworkFile> = {
+  name: 'networks',
+  file: 'networks.ipr',
+  recordBytes: 4,
+  maxRecords: 2 ** 32,
+  kinds: ['none', 'embedded', 'network'],
+  members: ['asn', 'as_name'],
+  table: 'network',
+  subject: 'asn',
+  section: 'network',
+  list: 'recent',
+  history: 'history/networks',
+  isPrivate: false,
+  comparison: 'who announces the addresses, by AS number',
+  absence: 'has no networks: none of its sources says who announces the addresses; build it with a source of networks',
+};
+
+/** The user's own columns. */
+export const LABELS: Partition<LabelFile> = {
+  name: 'labels',
+  file: 'labels.ipr',
+  recordBytes: 4,
+  maxRecords: 2 ** 32,
+  kinds: ['none', 'embedded', 'label'],
+  columns: ({ labels }) => labels?.columns ?? [],
+  members: [],
+  table: 'label',
+  subject: 'label',
+  section: 'label',
+  list: 'recent',
+  history: undefined,
+  isPrivate: true,
+  comparison: 'the labels, as JSON by name',
+  absence: 'has no labels; leave out --labels',
+};
+
+/** The table. The countries come first: they say for all others whether an IPv4 address inside decides. */
+export const PARTITIONS: Partition[] = [COUNTRIES, NETWORKS, LABELS];
+
+/** Returns the partitions besides the countries. */
+export function otherPartitions(): Partition[] {
+  return PARTITIONS.filter((partition) => partition !== COUNTRIES);
+}
+
+/** Returns the partitions that the history keeps, with their folders. */
+export function archivedPartitions(): Partition[] {
+  return PARTITIONS.filter(({ history }) => history !== undefined);
+}
+
+/** Opened partitions of a release, the countries apart. */
+export class OpenPartitions {
+  readonly #files = new Map<Partition, PartitionFile>();
+
+  set(partition: Partition, file: PartitionFile | undefined): this {
+    if (file !== undefined) this.#files.set(partition, file);
+    return this;
+  }
+
+  /** Returns a partition; undefined if the release has none, or it was not opened. */
+  get<File extends PartitionFile>(partition: Partition<File>): File | undefined {
+    return this.#files.get(partition) as File | undefined;
+  }
+
+  /** Returns the partitions in the order of the table. */
+  entries(): [Partition, PartitionFile][] {
+    return otherPartitions().flatMap((partition) => {
+      const file = this.#files.get(partition);
+      return file === undefined ? [] : [[partition, file] as [Partition, PartitionFile]];
+    });
+  }
+}

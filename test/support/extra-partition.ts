@@ -1,0 +1,19 @@
+/** A partition that exists only in tests: adds an entry to the table. To be imported before anything that reads the table. */
+import { LABELS, PARTITIONS, type Partition } from '../../src/rangefile/partitions.js';
+import type { LabelFile } from '../../src/rangefile/reader.js';
+
+export const RISKS: Partition<LabelFile> = {
+  ...LABELS,
+  name: 'risks',
+  file: 'risks.ipr',
+  columns: () => ['risk', 'flag'],
+  members: ['risk', 'flag'],
+  table: 'risk',
+  subject: 'number',
+  section: 'risk',
+  history: 'history/risks',
+  isPrivate: false,
+  comparison: 'the risks',
+  absence: 'has no risks',
+};
+PARTITIONS.push(RISKS);
