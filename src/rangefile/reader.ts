@@ -18,12 +18,9 @@ import {
   HEADER,
   HEADER_BYTES,
   INDEX_ENTRIES,
-  type LabelRecord,
   MAGIC,
   MAJOR_VERSION,
   MAX_CONFIDENCE,
-  type NetworkRecord,
-  type RangeRecord,
   RECORD,
   RECORD_BYTES,
   RECORD_KINDS,
@@ -32,73 +29,10 @@ import {
   SECTIONS,
   type SectionTag,
 } from './layout.js';
-import { COUNTRIES, type Partition } from './partitions.js';
+import { COUNTRIES, type Partition, type PartitionFile, type RangeFile } from './partitions.js';
 import type { SearchColumns } from './search.js';
 
-/** A file of ranges in memory: typed arrays over its bytes. Columns are named after the sections of FORMAT.md. */
-export interface PartitionFile<Rec extends FileRecord = FileRecord> extends SearchColumns {
-  path: string;
-  bytes: Uint8Array;
-  /** Offset of the first section; the SHA-256 covers everything from here. */
-  headEnd: number;
-  /** Date of the EU membership, `YYYY-MM-DD`. */
-  asOf: string;
-  /** All records. In a file of networks or labels, which has many, they are decoded when this is first read. */
-  readonly records: readonly Rec[];
-  readonly recordCount: number;
-  /** Returns one record; it decodes this one alone if the others were not needed yet. */
-  recordAt(index: number): Rec;
-  /** Number of IPv4 ranges. */
-  count4: number;
-  start4: Uint32Array;
-  record4: Uint16Array | Uint32Array;
-  /** Number of IPv6 ranges. */
-  count6: number;
-  record6: Uint16Array | Uint32Array;
-  /** The names of the columns, if the records are rows of values; they are in the manifest. */
-  columns?: readonly string[] | undefined;
-}
-
-/** A range file: the countries. */
-export interface RangeFile extends PartitionFile<RangeRecord> {
-  record4: Uint16Array;
-  record6: Uint16Array;
-  /** Confidence of each range, in percent; undefined if the sources were merged by priority. */
-  confidence4: Uint8Array | undefined;
-  confidence6: Uint8Array | undefined;
-  /** The columns that have not been read, if the file was opened in parts. */
-  unread?: UnreadColumns | undefined;
-}
-
-/** The IPv6 columns of a file that was opened in parts, and its confidence. */
-export interface UnreadColumns {
-  /**
-   * Reads the columns, once.
-   *
-   * @param high6 receives the first halves of the IPv6 start addresses, in place of the memory of the file
-   * @throws AtlasError E_DAMAGED if the file has become shorter, E_NO_DATABASE if it cannot be read
-   */
-  read(high6?: Uint8Array): void;
-  /** Must be called if they are not read. */
-  close(): void;
-}
-
-/** A file of networks. */
-export interface NetworkFile extends PartitionFile<NetworkRecord> {
-  /** The records as the file has them, four words each: see `RECORD_WORD` in layout.ts. */
-  recordWords: Uint32Array;
-  /** The texts of the records. */
-  text: Uint8Array;
-  record4: Uint32Array;
-  record6: Uint32Array;
-}
-
-/** A file of labels, with the names of their columns, which are in the manifest. */
-export interface LabelFile extends PartitionFile<LabelRecord> {
-  record4: Uint32Array;
-  record6: Uint32Array;
-  columns: readonly string[];
-}
+export type { LabelFile, NetworkFile, PartitionFile, RangeFile, UnreadColumns } from './partitions.js';
 
 /** Writes the first address of IPv6 range `index` as four words, most significant first. */
 export function firstIPv6({ high6, low6 }: SearchColumns, index: number, target: Uint32Array): void {
