@@ -2,9 +2,9 @@
 // the real series (see series.js), synthetic runs of neighbors, and synthetic single ranges. `npm run build` first, then
 // `node truth/history-years.js [DIR]`. A few nights are encoded; the year is their mean times 365, with bases by the archive's rule.
 import { differenceOf, UNCHANGED } from '../dist/src/history/changes.js';
-import { combine } from '../dist/src/range/cut.js';
 import { encodeEntry } from '../dist/src/history/entry.js';
 import { CHANGES_PER_BASE } from '../dist/src/history/write.js';
+import { combine } from '../dist/src/range/cut.js';
 import { COUNTRIES } from '../dist/src/rangefile/partitions.js';
 import { table } from '../dist/src/text-table.js';
 import { dateOf, fetchCopies, random, rowsOfCopy } from './series.js';
