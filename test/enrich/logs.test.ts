@@ -16,8 +16,9 @@ import { packageFile } from '../../src/package-root.js';
 import { Batch } from '../../src/page/batch.js';
 import { parseAdd } from '../support/add.js';
 import { chunkedSource } from '../support/chunks.js';
-import { consoleSteps, withOutputs } from '../support/console.js';
+import { withOutputs } from '../support/console.js';
 import { ipatlas } from '../support/in-process.js';
+import { logSamples } from '../support/log-samples.js';
 import { releaseForTests } from '../support/open-release.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { runEngine } from '../support/run-engine.js';
@@ -37,20 +38,7 @@ afterAll(() => rmSync(dataDir, { recursive: true }));
 const run = (args: string[], input: string | Buffer = '') =>
   ipatlas([...args, '--jobs', '1', '--data', dataDir], { input });
 
-/** Returns what a command `printf` with arguments in single quotes prints. */
-function printed(command: string): string {
-  const [format = '', ...values] = [...command.matchAll(/'([^']*)'/g)].map(([, text]) => text!);
-  const escapes: Record<string, string> = { '\\n': '\n', '\\t': '\t', '\\\\': '\\', '%%': '%' };
-  if (format === '%s\\n') return values.map((value) => `${value}\n`).join('');
-  return format.replaceAll(/\\[nt\\]|%%/g, (one) => escapes[one]!);
-}
-
-/** The commands of the guide: the name, what goes in, what it prints. */
-const steps = consoleSteps(guide).map(({ command, output }) => {
-  const [, write, name] =
-    /^(printf [\s\S]*) \|\n {2}ipatlas enrich --log (\S+) --add country_code 2> \/dev\/null$/.exec(command)!;
-  return { name: name!, input: printed(write!), output };
-});
+const steps = logSamples();
 
 describe('docs/logs.md', () => {
   it('has every name, with the page and version that it follows', () => {

@@ -25,7 +25,9 @@ let wanted: u32 = 0;
   wanted = wantedColumn();
 }
 
+/** Starts a record: it has no value of the one before. */
 @inline function startRecord(at: usize): void {
+  for (target = 0; target < wantedCount; target++) store<u32>(valueOffsets + (<usize>target << 2), 0);
   target = 0;
   wanted = wantedColumn();
   if (wanted == 0) noteCell(at);
@@ -56,8 +58,6 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
   wantedColumns = shape + SHAPE_TARGETS;
   const style = <usize>(load<u32>(shape, SHAPE_STYLE) * fieldCount) * INSERT_BYTES;
   setDelimiter(load<u32>(shape, SHAPE_DELIMITER));
-  // A field without a column has no value. An earlier shape may have left one.
-  memory.fill(valueOffsets, 0, <usize>wantedCount << 2);
   startCells();
   startRecord(from);
   let start = from;
