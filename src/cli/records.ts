@@ -50,7 +50,8 @@ const STDOUT_PATH = '-';
 
 const FIELD_HELP =
   'where the address is: a key, a path with dots (client.ip), an element of an array (hops[0]), its first element with a ' +
-  'country (hops[]), or a column; repeatable, default ip';
+  'country (hops[]), a column, or several of these with bars between them (src_ip|client.ip), of which the first one with an address ' +
+  'counts; repeatable, default ip';
 
 /** The flags of the inputs, for the commands that change nothing. */
 export const INPUT_FLAGS = {

@@ -1,5 +1,6 @@
 /** The counts of an enrichment. */
-import { type PathStep, pathText } from './field-path.js';
+import { pathText } from './field-path.js';
+import { type FieldRequest, pathsOf } from './options.js';
 
 export interface EnrichCounts {
   /** Lines (records, items), including blank ones. */
@@ -44,7 +45,7 @@ export function emptyCounts(): EnrichCounts {
  */
 export function warningOf(
   counts: EnrichCounts,
-  fields: readonly { path: readonly PathStep[] }[],
+  fields: readonly Pick<FieldRequest, 'path' | 'others'>[],
   isLenient: boolean,
 ): string | undefined {
   const { found, no_country, invalid_address, missing_field, invalid_line, missing_date, damaged_history } = counts;
@@ -55,7 +56,7 @@ export function warningOf(
   const values = no_country + invalid_address + missing_field;
   if (found > 0 || values + invalid_line === 0) return undefined;
   if (values === 0) return 'all lines are invalid, and none was enriched; is the format right (--format)?';
-  const names = fields.map(({ path }) => pathText(path)).join(', ');
+  const names = fields.flatMap(pathsOf).map(pathText).join(', ');
   if (no_country > 0) return `no country was found for any address${names === '' ? '' : ` in ${names}`}`;
   const problem = missing_field > 0 ? 'missing or never an address' : 'never an address';
   const hint = isLenient || invalid_address === 0 ? '' : ' With a port or in a list, an address needs --lenient.';

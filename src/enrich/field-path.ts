@@ -9,7 +9,7 @@ export const EACH = Symbol('each element');
 export type PathStep = string | number | typeof EACH;
 
 /** An escaped character that has a meaning in paths, the steps into an array, or any other character. */
-const TOKEN = /\\([.=\\[\]])|\[(\d*)\]|./gsu;
+const TOKEN = /\\([.=\\[\]|])|\[(\d*)\]|./gsu;
 
 /** Splits a path into its steps. Returns undefined if a key is empty, or follows an element without a dot. */
 function splitPath(text: string): PathStep[] | undefined {
@@ -40,6 +40,12 @@ function splitPath(text: string): PathStep[] | undefined {
   return isAfterElement ? steps : undefined;
 }
 
+/** Splits paths at the bars that are not escaped: a record is looked up by the first of them that leads to an address. */
+export function splitAlternatives(text: string): string[] {
+  const bars = [...text.matchAll(TOKEN)].filter(({ 0: token }) => token === '|').map(({ index }) => index);
+  return [...bars, text.length].map((end, at) => text.slice(at === 0 ? 0 : bars[at - 1]! + 1, end));
+}
+
 /** Splits `PATH=TARGET` at the first equals sign that is not escaped. */
 export function splitSpec(spec: string): { path: string; target: string | undefined } {
   for (const { 0: token, index } of spec.matchAll(TOKEN)) {
@@ -49,8 +55,7 @@ export function splitSpec(spec: string): { path: string; target: string | undefi
 }
 
 /**
- * Parses the path of a field. In a key, a dot, an equals sign, a bracket or a backslash
- * can be escaped with a backslash.
+ * Parses the path of a field. In a key, a dot, an equals sign, a bar, a bracket or a backslash can be escaped with a backslash.
  *
  * @throws AtlasError E_USAGE for an empty key or a misplaced element
  */

@@ -141,7 +141,7 @@ function rankOf(path: string, { client, machine, server, forwarded, never }: Add
 
 /** Returns a key as it is written in a path. */
 function escaped(key: string): string {
-  return key.replace(/[.=\\[\]]/g, '\\$&');
+  return key.replace(/[.=|\\[\]]/g, '\\$&');
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -11,7 +11,7 @@ import {
   MAX_PATH_KEYS,
 } from '../limits.js';
 import { type AddressPick, FORMAT_NAMES, type FormatName, type InputFormat, PICKS } from './choices.js';
-import { EACH, hasElements, type PathStep, parsePath, pathText, splitSpec } from './field-path.js';
+import { EACH, hasElements, type PathStep, parsePath, pathText, splitAlternatives, splitSpec } from './field-path.js';
 import { knownLogs } from './known-logs.js';
 import { type Log, type Logs, logOf } from './logs.js';
 import {
@@ -97,7 +97,9 @@ export type InvalidPolicy = (typeof INVALID_POLICIES)[number];
 export interface FieldRequest {
   /** The steps from the top of the object to the address; one for a top-level key. */
   path: PathStep[];
-  /** The keys from the top of the object to the result; one for a top-level key. All but the last are the first of `path`. */
+  /** Other places: a record is looked up by the first one, of `path` and these, that has an address. */
+  others: PathStep[][];
+  /** The keys from the top of the object to the result; one for a top-level key. All but the last are the first of each path. */
   resultPath: string[];
   /** The result path as text, for formats without objects. */
   name: string;
@@ -147,6 +149,17 @@ export interface InputOptions extends EnrichOptions {
   input: KernelInput;
 }
 
+/** Returns all places where the address of a field may be, the best one first. */
+export function pathsOf({ path, others }: Pick<FieldRequest, 'path' | 'others'>): PathStep[][] {
+  return [path, ...others];
+}
+
+/** Returns the paths whose values the kernel looks for: the first one of each field, that of the date, the others of each field. */
+export function wantedPaths({ fields, atField }: Pick<EnrichOptions, 'fields' | 'atField'>): PathStep[][] {
+  const first = fields.map(({ path }) => path);
+  return [...first, ...(atField === undefined ? [] : [atField.path]), ...fields.flatMap(({ others }) => others)];
+}
+
 /** Name of the result of a single field without a name. */
 const DEFAULT_NAME = 'geo';
 const DEFAULT_FIELD = 'ip';
@@ -165,11 +178,11 @@ function isStartOf(keys: readonly string[], path: readonly PathStep[]): boolean 
   return keys.length <= path.length && keys.every((key, depth) => key === path[depth]);
 }
 
-/** Parses a result path. The object that it is in must be on the way to the address: then it exists if the address does. */
-function parseResultPath(text: string, path: readonly PathStep[], spec: string): string[] {
+/** Parses a result path. The object that it is in must be on the way to each address: then it exists if the address does. */
+function parseResultPath(text: string, paths: readonly (readonly PathStep[])[], spec: string): string[] {
   const resultPath = parsePath(text, spec);
   const parent = resultPath.slice(0, -1) as string[];
-  const isInObject = isStartOf(parent, path) && typeof path[parent.length] === 'string';
+  const isInObject = paths.every((path) => isStartOf(parent, path) && typeof path[parent.length] === 'string');
   if (!hasElements(resultPath) && isInObject) return resultPath as string[];
   throw misuse(
     `the target ${JSON.stringify(text)} of the field ${JSON.stringify(spec)} is neither a top-level key nor in an object of ` +
@@ -191,11 +204,11 @@ function checkResultPaths(fields: readonly FieldRequest[]): void {
 }
 
 /** Refuses paths with more steps, or longer keys, than the kernel takes. */
-function checkPath({ path, resultPath }: FieldRequest): void {
-  if (path.length > MAX_PATH_KEYS) {
-    throw misuse(`the path ${pathText(path)} has more than ${MAX_PATH_KEYS} keys; name fewer`);
-  }
-  for (const key of [...path, ...resultPath]) {
+function checkPath(field: FieldRequest): void {
+  const paths = pathsOf(field);
+  const long = paths.find((path) => path.length > MAX_PATH_KEYS);
+  if (long !== undefined) throw misuse(`the path ${pathText(long)} has more than ${MAX_PATH_KEYS} keys; name fewer`);
+  for (const key of [...paths.flat(), ...field.resultPath]) {
     if (typeof key === 'string' && Buffer.byteLength(key) > MAX_KEY_BYTES) {
       throw misuse(`the key ${key.slice(0, 40)}… is longer than ${MAX_KEY_BYTES} bytes; shorten it`);
     }
@@ -203,12 +216,13 @@ function checkPath({ path, resultPath }: FieldRequest): void {
 }
 
 /**
- * Parses fields, each `PATH` or `PATH=TARGET`, see field-path.ts.
+ * Parses fields, each `PATH` or `PATH=TARGET`, see field-path.ts. `PATH|PATH` names several places, of which the first one with an
+ * address counts.
  *
  * @param specs the fields as text; if there are none, `ip`, or the client's address in a format that names it
  * @param format in a table and in logfmt, the target is the beginning of the names of results: its dots and brackets mean nothing
  * @param schema with one, the default target is the object of the source of an event
- * @returns the fields. The default target is `geo` or, with several fields, the path with `_` for `.` and `_geo` appended; in
+ * @returns the fields. The default target is `geo` or, with several fields, the first path with `_` for `.` and `_geo` appended; in
  *   logfmt, it is the key
  * @throws AtlasError E_USAGE for too many fields, a path or target that is not valid or too long, or if two fields have the
  *   same target
@@ -219,19 +233,21 @@ export function parseFields(
   schema?: SchemaName | undefined,
 ): FieldRequest[] {
   const given = specs.length === 0 ? [DIRECTIVE_FIELDS[format] ?? DEFAULT_FIELD] : specs;
-  if (given.length > MAX_FIELDS) {
-    throw misuse(`${given.length} fields are too many; at most ${MAX_FIELDS} go in one run`);
-  }
   const isTable = TABLE_FORMATS.includes(format) || format === 'logfmt';
   const fields = given.map((spec) => {
     const parts = splitSpec(spec);
-    const path = parsePath(parts.path, spec);
+    const [path, ...others] = splitAlternatives(parts.path).map((one) => parsePath(one, spec)) as [
+      PathStep[],
+      ...PathStep[][],
+    ];
     const defaultTarget = format === 'logfmt' ? pathText(path) : given.length === 1 ? DEFAULT_NAME : defaultName(path);
     const text = parts.target ?? (schema === undefined ? defaultTarget : DEFAULT_ROOT);
     const isKey = parts.target === undefined || (text !== '' && isTable);
-    const resultPath = isKey ? [text] : parseResultPath(text, path, spec);
-    return { path, resultPath, name: resultPath.join('.') };
+    const resultPath = isKey ? [text] : parseResultPath(text, [path, ...others], spec);
+    return { path, others, resultPath, name: resultPath.join('.') };
   });
+  const count = fields.flatMap(pathsOf).length;
+  if (count > MAX_FIELDS) throw misuse(`${count} fields are too many; at most ${MAX_FIELDS} go in one run`);
   // The name of a column may be of any length.
   if (!isTable) fields.forEach(checkPath);
   checkResultPaths(fields);
@@ -268,8 +284,8 @@ export interface RequestedOptions {
   /** For `csv` and `tsv`: whether the first record is a header; if not, a field is the number of a column. Default: true. */
   header?: boolean | undefined;
   /**
-   * Where the address is: `ip`, `client.ip`, `hops[0]`, `hops[]` (the first element with a country), or `client.ip=geo` or
-   * `client.ip=client.geo` to say where the result goes. Default `ip`.
+   * Where the address is: `ip`, `client.ip`, `hops[0]`, `hops[]` (the first element with a country), `src_ip|client.ip` (the first one
+   * that has an address), or `client.ip=geo` or `client.ip=client.geo` to say where the result goes. Default `ip`.
    */
   field?: string | readonly string[] | undefined;
   /** The members of the result, in this order; default `country`, `country_code`, `is_eu`. */
@@ -353,7 +369,7 @@ function checkDelimiter(delimiter: unknown, nameOf: OptionNaming): void {
 function checkColumnNumbers(specs: readonly string[] | undefined, nameOf: OptionNaming): void {
   if (specs === undefined)
     throw misuse(`${nameOf('header')} requires ${nameOf('field')} N, the number of the column, from 1`);
-  const wrong = specs.find((spec) => !/^[1-9]\d{0,8}$/.test(spec));
+  const wrong = specs.find((spec) => !/^[1-9]\d{0,8}(\|[1-9]\d{0,8})*$/.test(spec));
   if (wrong === undefined) return;
   throw misuse(
     `${nameOf('field')} is ${JSON.stringify(wrong)}; with ${nameOf('header')} it is the number of a column, from 1`,

@@ -156,6 +156,57 @@ describe('fields in arrays and results in inner objects', () => {
   });
 });
 
+describe('a field with several places', () => {
+  const CSV = { format: 'csv' } as const;
+  it.each<[BlockEnricherOptions, string, string]>([
+    [{ field: 'a|b' }, '{"a":"x","b":"8.8.8.8"}', '{"a":"x","b":"8.8.8.8","geo":{"country_code":"US"}}'],
+    [
+      { field: ['a.x|b.x', 'b.x'] },
+      '{"b":{"x":"8.8.8.8"}}',
+      '{"b":{"x":"8.8.8.8"},"a_x_geo":{"country_code":"US"},"b_x_geo":{"country_code":"US"}}',
+    ],
+    [{ field: 'a\\|b' }, '{"a|b":"8.8.8.8"}', '{"a|b":"8.8.8.8","geo":{"country_code":"US"}}'],
+    [
+      { ...CSV, field: 'a|b' },
+      'a,b\n,8.8.8.8\n10.0.0.1,8.8.8.8\n',
+      'a,b,geo_country_code\n,8.8.8.8,US\n10.0.0.1,8.8.8.8,\n',
+    ],
+    [{ ...CSV, field: 'b|a' }, 'a,c\n8.8.8.8,\n', 'a,c,geo_country_code\n8.8.8.8,,US\n'],
+    [{ ...CSV, field: '2|1', header: false }, 'x,8.8.8.8\n8.8.8.8,x\n', 'x,8.8.8.8,US\n8.8.8.8,x,US\n'],
+    [{ format: 'logfmt', field: 'a|b' }, 'b=8.8.8.8 a=-\n', 'b=8.8.8.8 a=- a_country_code=US\n'],
+    [
+      { format: 'w3c', field: 'a|b' },
+      '#Fields: b c\n8.8.8.8 -\n#Fields: a b\n- 8.8.8.8\n',
+      '#Fields: b c geo_country_code\n8.8.8.8 - US\n#Fields: a b geo_country_code\n- 8.8.8.8 US\n',
+    ],
+  ])('%j of %j', (options, input, expected) => {
+    const enricher = createBlockEnricher(release.database, { add: ['country_code'], ...options });
+    expect(Buffer.from(enricher.enrichBlock(Buffer.from(input))).toString()).toBe(expected);
+  });
+
+  it('that the table does not have is refused', () => {
+    const enricher = createBlockEnricher(release.database, { ...CSV, field: 'x|y' });
+    expect(() => enricher.enrichBlock(Buffer.from('a\n'))).toThrow(/has no column "x\|y"; its columns are a/);
+  });
+
+  it('has the result of the first of them that has an address', () => {
+    const places = ['a', 'client.ip', 'a[]', 'ip', 'client.a[1]'];
+    const settings = fc.record({ lenient: fc.boolean(), pick: fc.constantFrom(...PICKS) });
+    const lines = fc.array(fieldLines(true), { minLength: 1, maxLength: 12 });
+    fc.assert(
+      fc.property(fc.shuffledSubarray(places, { minLength: 2 }), lines, settings, (paths, texts, options) => {
+        const all = { ...options, add: ['country_code', 'address'] };
+        const outputs = paths.map((path) => enrichLines(texts.join('\n'), [`${path}=r`], all).split('\n'));
+        const expected = outputs[0]!.map(
+          (none, at) => outputs.map((output) => output[at]!).find((line) => !line.endsWith('"r":null}')) ?? none,
+        );
+        expect(enrichLines(texts.join('\n'), [`${paths.join('|')}=r`], all).split('\n')).toEqual(expected);
+      }),
+      { numRuns: RUNS },
+    );
+  });
+});
+
 describe('addresses in other text', () => {
   it('are found by the kernel if and only if the library finds them', () => {
     fc.assert(
@@ -212,6 +263,8 @@ describe('options that are not valid', () => {
     ['a.ip=b.geo', /neither a top-level key nor in an object of its path/],
     ['ip=ip.geo', /neither a top-level key nor in an object of its path/],
     ['a[0].ip=a.geo', /neither a top-level key nor in an object of its path/],
+    ['a.ip|b.ip=a.geo', /neither a top-level key nor in an object of its path/],
+    ['a||b', /has an empty key/],
   ])('%s', (field, message) => {
     expect(() => enrichLines('', [field])).toThrow(
       expect.objectContaining({ code: 'E_USAGE', message: expect.stringMatching(message) }),
@@ -219,7 +272,9 @@ describe('options that are not valid', () => {
   });
 
   it('are names of columns in a table', () => {
-    expect(parseFields(['a.b=x.y[0]'], 'csv')).toEqual([{ path: ['a', 'b'], resultPath: ['x.y[0]'], name: 'x.y[0]' }]);
+    expect(parseFields(['a.b=x.y[0]'], 'csv')).toEqual([
+      { path: ['a', 'b'], others: [], resultPath: ['x.y[0]'], name: 'x.y[0]' },
+    ]);
     expect(() => parseFields(['a.b='], 'csv')).toThrow(expect.objectContaining({ code: 'E_USAGE' }));
   });
 

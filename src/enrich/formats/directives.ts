@@ -12,7 +12,7 @@ import { pathText } from '../field-path.js';
 import { type Chunk, type Found, LineSplitter } from '../input/chunk-buffer.js';
 import type { Slot } from '../kernel/kernel.js';
 import type { TableShape } from '../kernel/layout.js';
-import { DELIMITERS, type EnrichOptions, type TableInput } from '../options.js';
+import { DELIMITERS, type EnrichOptions, pathsOf, type TableInput, wantedPaths } from '../options.js';
 import { columnsOf, separatorOf } from './headers.js';
 import { UNSET, zeekType } from './results.js';
 import { resultColumns, splitEnding } from './table.js';
@@ -141,12 +141,16 @@ export class DirectiveTable {
     return this.#kind !== 'columns' && isDirective(input, at);
   }
 
+  get #fieldNames(): string[] {
+    return this.#options.fields.flatMap(pathsOf).map(pathText);
+  }
+
   /** Reads the first line of an input whose columns are known: it is a header if it names a field. Returns what is written. */
   #readUsualHeader(line: string): string | undefined {
     if (this.#usualColumns === undefined) return undefined;
     const [body, ending] = splitEnding(line);
     const names = body.split(SPACE);
-    if (!this.#options.fields.some(({ path }) => names.includes(pathText(path)))) return undefined;
+    if (!this.#fieldNames.some((name) => names.includes(name))) return undefined;
     return [body, ...this.#readColumns(names)].join(SPACE) + ending;
   }
 
@@ -194,7 +198,7 @@ export class DirectiveTable {
 
   /** Takes the columns of a header. Returns those of the results. */
   #readColumns(columns: string[]): string[] {
-    const names = this.#options.fields.map(({ path }) => pathText(path));
+    const names = this.#fieldNames;
     this.#hasField ||= names.some((name) => columns.includes(name));
     if (!this.#hasField) {
       const missing = names.map((name) => JSON.stringify(name)).join(', ');
@@ -212,9 +216,7 @@ export class DirectiveTable {
     const columns = this.#columns ?? [];
     const isTabbed = this.#kind === 'w3c' && record.includes(TAB);
     const delimiter = this.#kind === 'zeek' ? this.#separator : isTabbed ? TAB : SPACE;
-    const { fields, atField } = this.#options;
-    const wanted = atField === undefined ? fields : [...fields, atField];
-    const fieldColumns = wanted.map(({ path }) => columns.indexOf(pathText(path)));
+    const fieldColumns = wantedPaths(this.#options).map((path) => columns.indexOf(pathText(path)));
     const columnCount = this.#kind === 'columns' ? Number.POSITIVE_INFINITY : columns.length;
     this.#onShape({ columnCount, fieldColumns, delimiter });
     this.#isShapeDue = false;

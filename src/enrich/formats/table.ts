@@ -9,37 +9,42 @@ import type { EnrichCounts } from '../counts.js';
 import { pathText } from '../field-path.js';
 import type { Chunk } from '../input/chunk-buffer.js';
 import type { TableShape } from '../kernel/layout.js';
-import type { EnrichOptions, FieldRequest, TableInput } from '../options.js';
+import { type EnrichOptions, pathsOf, type TableInput, wantedPaths } from '../options.js';
 import { passesOthers } from '../query.js';
 import { cellText } from './results.js';
 
 const NEWLINE = 10;
 
-/** What names a column: a field, or the date. */
-type TableField = Pick<FieldRequest, 'path'>;
-
-/** Returns the column that a field names. In a table, the dots and brackets of a path are part of the name. */
-function columnName({ path }: TableField): string {
-  return pathText(path);
+/**
+ * Returns the wanted columns of a table with a header, -1 for one that it does not have. In a table, the dots and brackets of a path are
+ * part of the name.
+ *
+ * @throws AtlasError E_USAGE if it has none of the columns of a field, or two of one name
+ */
+function namedColumns(options: EnrichOptions, header: readonly string[], input: string): number[] {
+  const { fields, atField } = options;
+  const groups = [...fields.map(pathsOf), ...(atField === undefined ? [] : [[atField.path]])];
+  for (const names of groups.map((paths) => paths.map(pathText))) {
+    const present = names.filter((name) => header.includes(name));
+    const double = present.find((name) => header.indexOf(name) !== header.lastIndexOf(name));
+    if (present.length > 0 && double === undefined) continue;
+    const problem = double === undefined ? 'has no column' : 'has more than one column';
+    const hint =
+      header.length === 1 && /[,;\t|]/.test(header[0]!)
+        ? 'If these are several columns, name the character between them with --delimiter'
+        : 'Choose one with --field';
+    const name = JSON.stringify(double ?? names.join('|'));
+    throw misuse(`${input} ${problem} ${name}; its columns are ${header.join(', ')}. ${hint}`);
+  }
+  return wantedPaths(options).map((path) => header.indexOf(pathText(path)));
 }
 
-function findColumn(field: TableField, header: readonly string[], input: string): number {
-  const name = columnName(field);
-  const index = header.indexOf(name);
-  if (index >= 0 && header.indexOf(name, index + 1) < 0) return index;
-  const problem = index < 0 ? 'has no column' : 'has more than one column';
-  const hint =
-    header.length === 1 && /[,;\t|]/.test(header[0]!)
-      ? 'If these are several columns, name the character between them with --delimiter'
-      : 'Choose one with --field';
-  throw misuse(`${input} ${problem} ${JSON.stringify(name)}; its columns are ${header.join(', ')}. ${hint}`);
-}
-
-/** Returns the column that a field gives as a number from 1. */
-function numberedColumn(field: TableField, columns: number, input: string): number {
-  const number = Number(columnName(field));
-  if (number <= columns) return number - 1;
-  throw misuse(`${input} has ${columns} columns, so there is no column ${number}; choose another with --field`);
+/** Returns the wanted columns, which are given as numbers from 1. */
+function numberedColumns(options: EnrichOptions, columns: readonly string[], input: string): number[] {
+  const numbers = wantedPaths(options).map((path) => Number(pathText(path)));
+  const number = numbers.find((one) => one > columns.length);
+  if (number === undefined) return numbers.map((one) => one - 1);
+  throw misuse(`${input} has ${columns.length} columns, so there is no column ${number}; choose another with --field`);
 }
 
 /** Splits a record before its line ending. */
@@ -161,7 +166,7 @@ export class Table {
       const header = record === undefined ? '' : this.#headerText(record.cells, text.toString('latin1', at, end));
       this.#replaceStart(chunk, [at, end], linesBefore, isFirst, header);
     } else if (isFirst && record !== undefined) {
-      this.#setShape(record.cells, numberedColumn);
+      this.#setShape(record.cells, numberedColumns);
     }
   }
 
@@ -177,7 +182,7 @@ export class Table {
       .trimEnd()
       .split(this.#input.delimiter)
       .map((cell) => cell.replace(/^"(.*)"$/, '$1'));
-    const isNamed = this.#wanted.some((field) => cells.includes(columnName(field)));
+    const isNamed = wantedPaths(this.#options).some((path) => cells.includes(pathText(path)));
     const isComment = this.#input.hasHeader && line.startsWith('#') && !isNamed;
     return isComment || /^\r?\n$/.test(line) ? end - at : 0;
   }
@@ -188,19 +193,8 @@ export class Table {
     return `the record has ${cells} cells, but ${expected} ${this.#columns!.length}`;
   }
 
-  /** What names columns. */
-  get #wanted(): TableField[] {
-    const { fields, atField } = this.#options;
-    return atField === undefined ? fields : [...fields, atField];
-  }
-
-  #setShape(
-    columns: string[],
-    columnOf: ((field: TableField, columns: number, input: string) => number) | undefined,
-  ): void {
-    const fieldColumns = this.#wanted.map((field) =>
-      columnOf === undefined ? findColumn(field, columns, this.#name) : columnOf(field, columns.length, this.#name),
-    );
+  #setShape(columns: string[], columnsOf: typeof namedColumns): void {
+    const fieldColumns = columnsOf(this.#options, columns, this.#name);
     this.#columns = columns;
     this.#onShape({ columnCount: columns.length, fieldColumns, delimiter: this.#input.delimiter });
   }
@@ -226,7 +220,7 @@ export class Table {
 
   #headerText(cells: string[], record: string): string {
     if (this.#columns === undefined) {
-      this.#setShape(cells, undefined);
+      this.#setShape(cells, namedColumns);
       const [body, ending] = splitEnding(record);
       if (ending !== '') this.newline = ending;
       const { delimiter } = this.#input;

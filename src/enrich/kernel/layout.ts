@@ -11,7 +11,15 @@ import type { NetworkFile } from '../../rangefile/reader.js';
 import { EACH, hasElements, type PathStep, pathText } from '../field-path.js';
 import { hasUnset, openMembers, stylesOf, UNSET } from '../formats/results.js';
 import type { Addable } from '../members.js';
-import type { AddressPick, EnrichOptions, FieldRequest, InvalidPolicy, KernelInput } from '../options.js';
+import {
+  type AddressPick,
+  type EnrichOptions,
+  type FieldRequest,
+  type InvalidPolicy,
+  type KernelInput,
+  pathsOf,
+  wantedPaths,
+} from '../options.js';
 import { passesOthers, queriedMembers, type RecordQuery, selects } from '../query.js';
 import { type EnrichRanges, isOverTime } from '../ranges.js';
 import * as abi from './abi.js';
@@ -206,9 +214,15 @@ function placeSelectedNetworks(plan: MemoryPlan, query: RecordQuery | undefined,
   return plan.place(Uint8Array.from(numbers, (asn) => Number(asns.has(asn))));
 }
 
-/** Returns the paths whose values the kernel looks for: those of the fields, and that of the date. */
-function wantedPaths({ fields, atField }: EnrichOptions): PathStep[][] {
-  return [...fields.map(({ path }) => path), ...(atField === undefined ? [] : [atField.path])];
+/** Places the numbers of the values that are the other places of each field, from the first to the end; returns 0 if there are none. */
+function placeOthers(plan: MemoryPlan, { fields, atField }: EnrichOptions): number {
+  let end = fields.length + (atField === undefined ? 0 : 1);
+  const ranges = fields.flatMap(({ others }) => {
+    const first = end;
+    end += others.length;
+    return [first, end];
+  });
+  return fields.some(({ others }) => others.length > 0) ? plan.place(Uint32Array.from(ranges)) : 0;
 }
 
 /**
@@ -260,8 +274,10 @@ function firstShape(input: KernelInput, fieldCount: number): Uint32Array {
 }
 
 /** Returns whether a line may have the address of a field, but another value than an object where its results go. */
-function mayLackObject({ path, resultPath }: FieldRequest): boolean {
-  return resultPath.some((key, depth) => key !== path[depth]) || resultPath.length >= path.length;
+function mayLackObject({ resultPath, ...field }: FieldRequest): boolean {
+  return pathsOf(field).some(
+    (path) => resultPath.some((key, depth) => key !== path[depth]) || resultPath.length >= path.length,
+  );
 }
 
 /** Places the texts after which a line is not trusted; returns 0 for none. */
@@ -317,7 +333,8 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
       plan,
       wantedPaths(options).map((path) => (input.kind === 'logfmt' ? [pathText(path)] : stepsIntoArrays(path))),
     ),
-    hasSteps: Number(fields.some(({ path }) => hasElements(path))),
+    hasSteps: Number(wantedPaths(options).some(hasElements)),
+    others: placeOthers(plan, options),
     results: inserts.results,
     createsObjects: Number(options.schema !== undefined),
     requiresObjects: Number(options.schema !== undefined && fields.some(mayLackObject)),
@@ -356,8 +373,8 @@ function reserveAreas(
   resultCount: number,
 ): Settings {
   const lines = abi.BATCH_VALUES + abi.VECTOR_LINES;
-  // A batch is full by its fields; a line can have a date besides.
-  const values = 2 * abi.BATCH_VALUES + abi.VECTOR_LINES * fieldTargets.length;
+  // A batch is full by its fields; a line can have a date and other values besides.
+  const values = lines * fieldTargets.length;
   return {
     valueOffsets: plan.reserve(4 * targetCount),
     scratch: plan.reserve(Math.max(longestKey, MAX_LENIENT_BYTES) + abi.SLACK_BYTES),

@@ -20,7 +20,7 @@ import { memberEnd } from './members';
 import { fieldSteps, recordCount } from './settings';
 import { closingQuote } from './strings';
 
-/** The value that the candidates are for; 0 if an element is only to be found. Then the element that was found, or 0. */
+/** The value that the candidates are for; 0 if an element is only to be found. The element that was found, or that is a candidate, or 0. */
 let candidateFor: usize = 0;
 let found: usize = 0;
 
@@ -59,7 +59,10 @@ function take(element: usize): bool {
     return true;
   }
   const family = load<u8>(element) == <u8>QUOTE ? parseString(element + 1) : NO_ADDRESS;
-  if (family != NO_ADDRESS) return addCandidate(candidateFor, family);
+  if (family != NO_ADDRESS) {
+    found = element;
+    return addCandidate(candidateFor, family);
+  }
   if (load<u32>(candidateFor) > recordCount) store<u32>(candidateFor, recordCount);
   return false;
 }
@@ -108,6 +111,7 @@ function takeAll(step: usize, end: usize, value: usize): bool {
 
 /** Follows a field's path from the colon before the array, or before what is in its place. */
 function follow(field: u32, colon: usize): void {
+  found = 0;
   const steps: usize = load<u32>(stepsOf(field));
   takeAll(steps, steps + <usize>load<u32>(stepsOf(field), 4) * STEP_BYTES, skipBlanks(colon + 1));
 }
@@ -115,13 +119,17 @@ function follow(field: u32, colon: usize): void {
 /** Returns the value of a field in an array, which has one at most, or 0. `colon` is before the array or what is in its place. */
 export function findElement(field: u32, colon: usize): usize {
   candidateFor = 0;
-  found = 0;
   follow(field, colon);
   return found;
 }
 
-/** Adds the values of a field in an array as candidates for `value`, which becomes `recordCount` if none of them is an address. */
-export function queryElements(value: usize, field: u32, colon: usize): void {
+/**
+ * Adds the values of a field in an array as candidates for `value`, which becomes `recordCount` if none of them is an address.
+ *
+ * @returns whether one is
+ */
+export function queryElements(value: usize, field: u32, colon: usize): bool {
   candidateFor = value;
   follow(field, colon);
+  return found != 0;
 }

@@ -81,11 +81,13 @@ export function setDelimiter(byte: u32): void {
 export let shape: usize = 0;
 
 export let fieldCount: u32 = 0;
-/** The number of values of a line: the fields, and with history the date after them. */
+/** The number of values of a line: the fields, with history the date after them, and the other places of fields. */
 export let valueCount: u32 = 0;
 /** For each value, the target of its path in the key tree, 4 bytes each. */
 export let fieldTargets: usize = 0;
-/** For each field, the steps of its path from the first array on, see `STEPS_BYTES` and `STEP_…` in ../abi.ts. */
+/** For each field, the first and the end of the values in which its address is if it is not in its own, 4 bytes each; or 0. */
+export let others: usize = 0;
+/** For each value, the steps of its path from the first array on, see `STEPS_BYTES` and `STEP_…` in ../abi.ts. */
 export let fieldSteps: usize = 0;
 export let hasSteps: bool = false;
 /**

@@ -60,8 +60,6 @@ const ENTRY_TEXT_BYTES: usize = 16;
 
 /** The end of the entries; equal to `template` if there is no template. */
 let templateEnd: usize = 0;
-/** Whether the templates have all wanted values. Only then can there be several: no value is left of the line before. */
-let haveAllValues: bool = false;
 
 /** Returns all ones for the bytes that end a string, begin an escape, or do not belong in a string. */
 @inline function isStringEnd(bytes: v128): v128 {
@@ -109,9 +107,9 @@ const SURPRISE_LEAST: usize = 4096;
  */
 export function processTemplateLines(from: usize, end: usize, inputEnd: usize): usize {
   if (templateEnd == template) return from;
-  clearValues();
   let lineStart = from;
   while (lineStart < end) {
+    clearValues();
     let at = lineStart;
     let entry = template;
     while (true) {
@@ -263,12 +261,6 @@ function join(added: usize): void {
   templateEnd = added;
 }
 
-/** Returns whether the last line of the batch has all wanted values. */
-function hasAllValues(): bool {
-  for (let field: u32 = 0; field < valueCount; field++) if (lastLineValue(field) == 0) return false;
-  return true;
-}
-
 /**
  * Adds the template of a line, if it is the last one of the batch, which has valid lines only. Lines with members to replace
  * have no template. If there is no room, the others are forgotten.
@@ -277,8 +269,6 @@ function hasAllValues(): bool {
  */
 export function addTemplate(start: usize, end: usize): void {
   if (!isLastLine(start)) return;
-  const hasAll = hasAllValues();
-  if (!hasAll || !haveAllValues) templateEnd = template;
   let added = templateEnd;
   if (!addEntries(start)) {
     added = templateEnd = template;
@@ -287,7 +277,6 @@ export function addTemplate(start: usize, end: usize): void {
       return;
     }
   }
-  haveAllValues = hasAll;
   let close = end - 1;
   while (load<u8>(close) != <u8>CLOSING_BRACE) close--;
   const last = templateEnd - TEMPLATE_ENTRY_BYTES;

@@ -6,7 +6,7 @@ import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './el
 import { longestText, parseText } from './lenient';
 import { valueEnd } from './pairs';
 import { isSettled, parseString, queryValue, resolveQueries, setState, startQueries } from './lookup';
-import { delimiter, fieldCount, format, hasSteps, isLenient, lines, maxLenientBytes, quotes, recordCount, scratch, searchesStrings, timelines, unset, values } from './settings';
+import { delimiter, fieldCount, format, hasSteps, isLenient, lines, maxLenientBytes, others, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
 import { closingQuote, unescape } from './strings';
 import { queryNextAddress } from './text';
 
@@ -20,39 +20,44 @@ export const LINE_FIRST_REPLACED: usize = 16;
 export const LINE_REPLACED_COUNT: usize = 20;
 
 /**
- * Replaces the offset of a value in a JSON object with a lookup query.
+ * Replaces the offset of a value in a JSON object with a lookup query, for the address at its own place or at another.
  *
  * @param at the colon before the value, or before the array on the way to it; 0 if there is none
+ * @returns whether it has an address
  */
-@inline function queryMember(value: usize, field: u32, at: usize): void {
+@inline function queryMember(value: usize, field: u32, at: usize): bool {
   if (hasSteps && at != 0 && hasStepsInto(field)) {
     if (hasSeveralValues(field)) {
       store<u32>(value, recordCount + 1);
-      queryElements(value, field, at);
-      return;
+      return queryElements(value, field, at);
     }
     at = findElement(field, at);
   } else if (at != 0) {
     do at++;
     while (isBlank(load<u8>(at)));
   }
-  if (at == 0) store<u32>(value, recordCount + 1);
-  else if (searchesStrings) queryStringText(value, at);
-  else if (load<u8>(at) != <u8>QUOTE || !queryValue(value, parseString(at + 1))) store<u32>(value, recordCount);
+  if (at == 0) {
+    store<u32>(value, recordCount + 1);
+    return false;
+  }
+  if (searchesStrings) return queryStringText(value, at);
+  if (load<u8>(at) == <u8>QUOTE && queryValue(value, parseString(at + 1))) return true;
+  store<u32>(value, recordCount);
+  return false;
 }
 
-/** Adds the addresses in the text of the string at an address as candidates for a value; without one it is no address. */
-function queryStringText(value: usize, at: usize): void {
+/** Adds the addresses in the text of the string at an address as candidates for a value. Returns whether there is one. */
+function queryStringText(value: usize, at: usize): bool {
   store<u32>(value, recordCount);
-  if (load<u8>(at) != <u8>QUOTE) return;
+  if (load<u8>(at) != <u8>QUOTE) return false;
   const length = unescape(at + 1, closingQuote(at + 1), scratch, maxLenientBytes);
-  if (length < 0) return;
+  if (length < 0) return false;
   const close = scratch + length;
   // Ends a port that is searched for after the text.
   store<u8>(close, 0);
-  let from = scratch;
-  do from = queryNextAddress(value, scratch, from, close);
-  while (from != 0);
+  const first = queryNextAddress(value, scratch, scratch, close);
+  for (let from = first; from != 0; ) from = queryNextAddress(value, scratch, from, close);
+  return first != 0;
 }
 
 /** Returns the number of bytes before the first of two bytes, or a number above that of any text with an address. */
@@ -134,11 +139,23 @@ function cellLength(from: usize, close: usize): usize {
   return format == FORMAT_COMBINED ? min(lengthTo(from, SPACE, NEWLINE), close - from) : close - from;
 }
 
-/** Replaces the offset of a text with a query for the address that it is. */
-@inline function queryText(value: usize, from: usize, close: usize): void {
+/** Replaces the offset of a text with a query for the address that it is. Returns whether it is one. */
+@inline function queryText(value: usize, from: usize, close: usize): bool {
   const length = textLength(from, close);
-  if (length == MISSING) store<u32>(value, recordCount + 1);
-  else if (length > longestText() || !queryValue(value, parseText(text, text + length))) store<u32>(value, recordCount);
+  if (length != MISSING && length <= longestText() && queryValue(value, parseText(text, text + length))) return true;
+  store<u32>(value, recordCount + u32(length == MISSING));
+  return false;
+}
+
+/** Looks for the address of a field that is not in its own place in the others. `first` is the first value of the line. */
+function queryOthers(value: usize, field: u32, first: usize, close: usize): void {
+  const range = others + (<usize>field << 3);
+  for (let other = load<u32>(range); other < load<u32>(range, 4); other++) {
+    const problem = load<u32>(value);
+    const at: usize = load<u32>(first + (<usize>other << 2));
+    if (format == FORMAT_JSON ? queryMember(value, other, at) : queryText(value, at, close)) return;
+    store<u32>(value, min(problem, load<u32>(value)));
+  }
 }
 
 /**
@@ -166,22 +183,22 @@ function lookUpText(count: u32): void {
 
 /** Replaces the value offsets of lines with queries. Inlined twice, because a loop in which the format decides is slower. */
 @inline function queryValues(count: u32, isJson: bool): void {
-  let value = values;
+  let first = values;
   for (let i: u32 = 0; i < count; i++) {
     const close: usize = load<u32>(lines + <usize>i * LINE_BYTES, LINE_CLOSE);
     if (timelines != 0) {
-      const date = value + (<usize>fieldCount << 2);
+      const date = first + (<usize>fieldCount << 2);
       const state = stateOfLine(load<u32>(date), close);
       store<u32>(date, state);
       setState(state);
     }
     for (let field: u32 = 0; field < fieldCount; field++) {
+      const value = first + (<usize>field << 2);
       const from: usize = load<u32>(value);
-      if (isJson) queryMember(value, field, from);
-      else queryText(value, from, close);
-      value += 4;
+      const hasAddress = isJson ? queryMember(value, field, from) : queryText(value, from, close);
+      if (others != 0 && !hasAddress) queryOthers(value, field, first, close);
     }
-    if (timelines != 0) value += 4;
+    first += <usize>valueCount << 2;
   }
 }
 
