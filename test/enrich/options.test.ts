@@ -24,7 +24,7 @@ describe('a field', () => {
     ['ключ.😀', ['ключ', '😀'], 'geo'],
   ])('%s', (spec, path, given) => {
     const target = typeof given === 'string' ? [given] : given;
-    expect(parseFields([spec])).toEqual([{ path, resultPath: target, name: target.join('.') }]);
+    expect(parseFields([spec])).toEqual([{ path, others: [], resultPath: target, name: target.join('.') }]);
   });
 
   it('has a name of its own if there are several', () => {
