@@ -63,8 +63,6 @@ export interface BuildOptions {
   seed?: GateInput['seed'];
   /** Days of own publications that the archive keeps; 0 for no history. Default: HISTORY_DAYS. */
   historyDays?: number;
-  /** Ends the build before its next stage. */
-  signal?: AbortSignal | undefined;
   /** Reports progress to the user; one line without a line end. */
   note: (line: string) => void;
   /** Whether one line is enough on sources if no server was reached; default false. */
@@ -392,9 +390,9 @@ function dayOfBuild(dataDir: string, note: StageContext['note']): string {
  * @throws AtlasError for every failure that is not a bug; the current release then stays current
  */
 export async function build(options: BuildOptions): Promise<BuildResult> {
-  const { dataDir, offline, note, brief, signal } = options;
+  const { dataDir, offline, note, brief } = options;
   return withDataDir(dataDir, (workDir) => {
     const asOf = options.asOf ?? dayOfBuild(dataDir, note);
-    return runStages(options, { dataDir, workDir, offline, asOf, note, brief, signal, stages: [] });
+    return runStages(options, { dataDir, workDir, offline, asOf, note, brief, stages: [] });
   });
 }

@@ -21,7 +21,7 @@ export type { ExplainedLabels } from './explain/labels.js';
 export type { ExplainedNetwork } from './explain/network.js';
 export type { RefusedOutcome } from './gates/refusal.js';
 export { rollBack } from './operations/rollback.js';
-export { runOnSchedule } from './operations/schedule.js';
+export { localTime, runOnSchedule } from './operations/schedule.js';
 export type { PullOptions, PullResult } from './pull.js';
 
 /** As `build` of build.ts. */

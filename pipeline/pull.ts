@@ -44,8 +44,6 @@ export interface PullOptions {
   force: boolean;
   /** Days of own publications that the archive keeps; 0 for no history. Default: HISTORY_DAYS. */
   historyDays?: number;
-  /** Ends the pull before its next stage. */
-  signal?: AbortSignal | undefined;
   /** Limits that only tests change. */
   limits?: Partial<PullLimits>;
   /** Reports progress to the user; one line without a line end. */
@@ -245,13 +243,13 @@ function recordState({ dataDir, url, note }: PullOptions, problem: AtlasError | 
  *   cannot be fetched, E_UNTRUSTED or E_EXPIRED if its metadata is not to be trusted, E_REFUSED if gates refuse the release
  */
 export async function pull(options: PullOptions): Promise<PullResult> {
-  const { dataDir, note, signal } = options;
+  const { dataDir, note } = options;
   const asOf = new Date().toISOString().slice(0, 10);
   try {
     return await withDataDir(dataDir, async (workDir) => {
       const stateDir = join(dataDir, PULL_DIR);
       makeFolder(stateDir);
-      const context = { dataDir, workDir, offline: false, asOf, note, signal, stages: [] };
+      const context = { dataDir, workDir, offline: false, asOf, note, stages: [] };
       const result = await runPull(options, context, stateDir);
       removeDownloads(stateDir);
       recordState(options, undefined);

@@ -20,8 +20,6 @@ export interface StageContext {
   note: (text: string) => void;
   /** Whether one line is enough on sources if no server was reached. */
   brief?: boolean | undefined;
-  /** Ends the build before the next stage. */
-  signal?: AbortSignal | undefined;
   /** The stages so far, for `report.json`. */
   stages: StoredReport['stages'];
 }
@@ -34,11 +32,10 @@ export interface StageResult<Output> {
 
 /** Runs a stage, records its time and its counts, and returns its output. */
 export async function timed<Output>(
-  { signal, stages, note }: StageContext,
+  { stages, note }: StageContext,
   stage: string,
   run: () => StageResult<Output> | Promise<StageResult<Output>>,
 ): Promise<Output> {
-  signal?.throwIfAborted();
   const start = performance.now();
   const { output, counts } = await run();
   const seconds = (performance.now() - start) / 1000;

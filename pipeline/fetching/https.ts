@@ -1,15 +1,15 @@
 /** Downloads over HTTPS: conditional requests, retries, and a limit on everything that a server controls. */
 import { createHash } from 'node:crypto';
-import { createReadStream, createWriteStream, rmSync, statSync } from 'node:fs';
+import { closeSync, createReadStream, openSync, rmSync, statSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
 import path from 'node:path';
-import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { type EnvHttpProxyAgent, fetch, type Response } from 'undici';
-import { expBackoff } from 'zx';
 import { messageOf } from '../../src/errors.js';
-import { networkReason, proxyAgent } from '../../src/network.js';
+import { writePieces } from '../../src/files.js';
+import { type GetOptions, get, NetworkError, type Receive } from '../../src/network.js';
 import { parseUrl, takeCredentials } from '../../src/url.js';
+import { waitAfter } from '../../src/waits.js';
 import { baseName } from '../../src/wildcards.js';
 import { addressProblem } from '../config/url.js';
 
@@ -103,8 +103,6 @@ export async function download(
   context: DownloadContext,
 ): Promise<Downloaded> {
   const { limits, wait, note } = context;
-  // undici's `retry` interceptor and zx's `retry` neither honor a limit on Retry-After nor tell which errors are final.
-  const delays = expBackoff(limits.maxBackoffMs, limits.backoffMs);
   const { deadlineMs = Number.POSITIVE_INFINITY } = limits;
   const start = performance.now();
   for (let failures = 1; ; failures++) {
@@ -114,7 +112,7 @@ export async function download(
       return await tryDownload(url, target, known, { ...context, limits: { ...limits, tryTimeoutMs } });
     } catch (error) {
       if (!(error instanceof TransientError) || failures > limits.retries) throw error;
-      const delay = error.retryAfterMs ?? withJitter(delays.next().value ?? limits.maxBackoffMs);
+      const delay = error.retryAfterMs ?? withJitter(waitAfter(failures, limits.backoffMs, limits.maxBackoffMs));
       if (performance.now() - start + delay >= deadlineMs) throw error;
       note(`${error.message}; trying again in ${Math.ceil(delay / 1000)} s`);
       await wait(delay);
@@ -134,35 +132,49 @@ async function tryDownload(
   { limits, env, resume = false, isSigned = false }: DownloadContext,
 ): Promise<Downloaded> {
   const watchdog = startWatchdog(limits);
-  const dispatcher = proxyAgent(env);
   const begun = resume ? (statSync(target, { throwIfNoEntry: false })?.size ?? 0) : 0;
-  try {
-    const response = await request(url, known, begun, { signal: watchdog.signal, dispatcher, isSigned });
-    if (response.status === 304 && known !== undefined) {
-      await response.body?.cancel();
-      // The headers of a 304 replace those of the copy (RFC 9111 §3.2): a publisher may confirm old content each day.
-      return { isUnchanged: true, ...validatorsOf(response, known) };
-    }
+  let isUnchanged = false;
+  let fd: number | undefined;
+  /** Checks the response, and opens the file that receives its body. */
+  const receive = (response: IncomingMessage): Receive | undefined => {
+    isUnchanged = response.statusCode === 304 && known !== undefined;
+    if (isUnchanged) return undefined;
     const isContinued = begun > 0 && isRest(response, begun);
     if (!isContinued) {
       // What was begun does not fit to what the server has.
-      if ([206, 416].includes(response.status)) rmSync(target, { force: true });
-      await checkStatus(response, limits);
+      if ([206, 416].includes(response.statusCode!)) rmSync(target, { force: true });
+      checkStatus(response, limits);
     }
-    await saveBody(response, target, isContinued ? begun : 0, limits.maxDownloadBytes, watchdog.reset);
-    return { isUnchanged: false, ...validatorsOf(response, { etag: '', lastModified: '' }) };
-  } finally {
-    watchdog.stop();
-    await dispatcher.destroy();
-  }
-}
-
-/** Returns the validators in a response's headers; those that it does not have are taken from `fallback`. */
-function validatorsOf({ headers }: Response, fallback: Validators): Validators {
-  return {
-    etag: headers.get('etag') ?? fallback.etag,
-    lastModified: headers.get('last-modified') ?? fallback.lastModified,
+    let bytes = isContinued ? begun : 0;
+    const tooLarge = new Error(`the download is larger than ${limits.maxDownloadBytes} bytes`);
+    if (bytes + Number(response.headers['content-length'] ?? 0) > limits.maxDownloadBytes) throw tooLarge;
+    const file = openSync(target, isContinued ? 'a' : 'w');
+    fd = file;
+    return (piece) => {
+      watchdog.reset();
+      bytes += piece.length;
+      if (bytes > limits.maxDownloadBytes) throw tooLarge;
+      writePieces(file, [piece]);
+    };
   };
+  try {
+    const request = { headers: headersFor(known, begun), signal: watchdog.signal, env };
+    const response = await follow(url, request, isSigned, receive);
+    // The headers of a 304 replace those of the copy (RFC 9111 §3.2): a publisher may confirm old content each day.
+    const { etag, lastModified } = isUnchanged ? known! : { etag: '', lastModified: '' };
+    return {
+      isUnchanged,
+      etag: response.headers.etag ?? etag,
+      lastModified: response.headers['last-modified'] ?? lastModified,
+    };
+  } catch (error) {
+    throw error instanceof NetworkError && !isPermanent(error)
+      ? new TransientError(error.message, { cause: error.cause })
+      : error;
+  } finally {
+    if (fd !== undefined) closeSync(fd);
+    watchdog.stop();
+  }
 }
 
 /** Starts timers that abort an attempt after a silence, and after a total time. */
@@ -183,24 +195,28 @@ function startWatchdog(limits: DownloadLimits): { signal: AbortSignal; reset: ()
 }
 
 /**
- * Sends the request and follows redirects. undici's `redirect` interceptor cannot check each target against the rules for
- * addresses, which matters here: https must not become http.
+ * Sends the request and follows redirects. Each target is checked against the rules for addresses: https must not
+ * become http.
  */
-async function request(
+async function follow(
   url: string,
-  known: Validators | undefined,
-  begun: number,
-  { signal, dispatcher, isSigned }: { signal: AbortSignal; dispatcher: EnvHttpProxyAgent; isSigned: boolean },
-): Promise<Response> {
+  { headers, ...options }: GetOptions,
+  isSigned: boolean,
+  receive: (response: IncomingMessage) => Receive | undefined,
+): Promise<IncomingMessage> {
   let at = new URL(url);
   let authorization = takeCredentials(at);
   for (let redirects = 0; ; redirects++) {
-    const response = await send(at, headersFor(known, begun, authorization), signal, dispatcher);
-    const location = response.headers.get('location');
-    if (![301, 302, 303, 307, 308].includes(response.status) || location === null) return response;
-    await response.body?.cancel();
-    if (redirects === MAX_REDIRECTS) throw new Error(`more than ${MAX_REDIRECTS} redirects`);
-    const next = redirectTarget(location, at, isSigned);
+    let next: URL | undefined;
+    const all = { ...headers, ...(authorization !== '' && { authorization }) };
+    const response = await get(at, { headers: all, ...options }, (head) => {
+      const { location } = head.headers;
+      if (![301, 302, 303, 307, 308].includes(head.statusCode!) || location === undefined) return receive(head);
+      if (redirects === MAX_REDIRECTS) throw new Error(`more than ${MAX_REDIRECTS} redirects`);
+      next = redirectTarget(location, at, isSigned);
+      return undefined;
+    });
+    if (next === undefined) return response;
     const given = takeCredentials(next);
     // Credentials are only for the origin they were given for (Fetch standard, HTTP-redirect fetch).
     if (given !== '' || next.origin !== at.origin) authorization = given;
@@ -208,38 +224,21 @@ async function request(
   }
 }
 
-function headersFor(known: Validators | undefined, begun: number, authorization: string): Record<string, string> {
+function headersFor(known: Validators | undefined, begun: number): Record<string, string> {
   return {
     'user-agent': 'ipatlas',
     // Without content coding, Content-Length is the length of the file.
     'accept-encoding': 'identity',
     ...(begun > 0 && { range: `bytes=${begun}-` }),
-    ...(authorization !== '' && { authorization }),
     ...(known?.etag && { 'if-none-match': known.etag }),
     ...(known?.lastModified && { 'if-modified-since': known.lastModified }),
   };
 }
 
-async function send(
-  url: URL,
-  headers: Record<string, string>,
-  signal: AbortSignal,
-  dispatcher: EnvHttpProxyAgent,
-): Promise<Response> {
-  try {
-    return await fetch(url, { headers, signal, redirect: 'manual', dispatcher });
-  } catch (error) {
-    if (error instanceof TransientError) throw error;
-    const message = networkReason(error);
-    throw isPermanent(error) ? new Error(message, { cause: error }) : new TransientError(message, { cause: error });
-  }
-}
-
-/** Returns whether a failed request will fail again: a certificate that is not valid, or a port that fetch refuses. */
-function isPermanent(error: unknown): boolean {
-  const cause = error instanceof Error ? error.cause : undefined;
-  const { code = '', message = '' } = (cause ?? {}) as NodeJS.ErrnoException;
-  return /CERT|^ERR_(TLS|SSL)|UNABLE_TO_|SELF_SIGNED|HOSTNAME_MISMATCH|^EPROTO$/.test(code) || message === 'bad port';
+/** Returns whether a failed request will fail again: the certificate is not valid. */
+function isPermanent({ cause }: NetworkError): boolean {
+  const { code = '' } = (cause ?? {}) as NodeJS.ErrnoException;
+  return /CERT|^ERR_(TLS|SSL)|UNABLE_TO_|SELF_SIGNED|HOSTNAME_MISMATCH|^EPROTO$/.test(code);
 }
 
 /**
@@ -260,15 +259,14 @@ export function redirectTarget(location: string, from: URL, isSigned = false): U
 }
 
 /** Returns whether a response has the rest of a file after its first `begun` bytes (RFC 9110 §14.4). */
-function isRest(response: Response, begun: number): boolean {
-  return response.status === 206 && (response.headers.get('content-range') ?? '').startsWith(`bytes ${begun}-`);
+function isRest(response: IncomingMessage, begun: number): boolean {
+  return response.statusCode === 206 && (response.headers['content-range'] ?? '').startsWith(`bytes ${begun}-`);
 }
 
-async function checkStatus(response: Response, limits: DownloadLimits): Promise<void> {
-  const { status } = response;
+function checkStatus(response: IncomingMessage, limits: DownloadLimits): void {
+  const { statusCode: status = 0, statusMessage = '' } = response;
   if (status === 200) return;
-  await response.body?.cancel();
-  const message = `the server answered ${status} ${response.statusText}`.trimEnd();
+  const message = `the server answered ${status} ${statusMessage}`.trimEnd();
   if (status === 404 || status === 410) throw new NotFoundError(message, status);
   // A range that does not exist, or one that was not asked for: the next attempt asks for the whole file.
   if (status === 416 || status === 206) throw new TransientError(message);
@@ -280,50 +278,11 @@ async function checkStatus(response: Response, limits: DownloadLimits): Promise<
 }
 
 /** Parses `Retry-After`, seconds or a date (RFC 9110 §10.2.3), into milliseconds, at most `max`; undefined if there is none. */
-function retryAfter(response: Response, max: number): number | undefined {
-  const value = response.headers.get('retry-after')?.trim();
+function retryAfter(response: IncomingMessage, max: number): number | undefined {
+  const value = response.headers['retry-after']?.trim();
   if (value === undefined) return undefined;
   const milliseconds = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
   return Number.isNaN(milliseconds) ? undefined : Math.min(Math.max(0, milliseconds), max);
-}
-
-/**
- * Writes the body to a file. A body that ends before its announced length is a network error.
- *
- * @param begun bytes that the file has already, and that the body continues
- * @param maxBytes of the whole file
- */
-async function saveBody(
-  response: Response,
-  target: string,
-  begun: number,
-  maxBytes: number,
-  onData: () => void,
-): Promise<void> {
-  const tooLarge = new Error(`the download is larger than ${maxBytes} bytes`);
-  if (begun + Number(response.headers.get('content-length')) > maxBytes) {
-    await response.body?.cancel();
-    throw tooLarge;
-  }
-  let bytes = begun;
-  const meter = new Transform({
-    transform(chunk: Buffer, _encoding, done) {
-      onData();
-      bytes += chunk.length;
-      if (bytes > maxBytes) done(tooLarge);
-      else done(null, chunk);
-    },
-  });
-  const body = response.body === null ? Readable.from([]) : Readable.fromWeb(response.body as never);
-  const file = createWriteStream(target, { flags: begun > 0 ? 'a' : 'w' });
-  try {
-    await pipeline(body, meter, file);
-  } catch (error) {
-    // The stream may still be opening the file, in a folder that the caller removes next.
-    if (!file.closed) await new Promise<void>((resolve) => file.once('close', resolve));
-    // A body that breaks off is a TypeError (Fetch standard); everything else is a limit or the local disk.
-    throw error instanceof TypeError ? new TransientError(networkReason(error), { cause: error }) : error;
-  }
 }
 
 /**

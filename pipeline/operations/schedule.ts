@@ -1,7 +1,8 @@
 /** Runs builds or pulls on a schedule. No failure ends it, and no two runs overlap. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Cron } from 'croner';
-import { AtlasError, type ErrorCode, messageOf, misuse } from '../../src/errors.js';
+import { messageOf, misuse } from '../../src/errors.js';
+import { waitAfter } from '../../src/waits.js';
 
 /** How often a waiting schedule reads the clock, in milliseconds: the machine may sleep, or the clock may be set. */
 const SCHEDULE_CLOCK_MS = 60_000;
@@ -21,20 +22,17 @@ export interface ScheduleOptions {
   atOnce: boolean;
   /** What a run is, for messages: `build` or `pull`. */
   what: string;
-  /** One run. An error that it throws is reported and does not end the schedule. */
-  run: () => Promise<unknown>;
+  /** One run, which reports its errors. Returns whether to try again soon. */
+  run: () => Promise<boolean>;
   /** Reports progress to the user; one line without a line end. */
   note: (line: string) => void;
-  /** Ends the schedule: immediately between two runs, or after the current run. */
+  /** Ends the schedule, after the current run. */
   signal: AbortSignal;
   /** Wait before the first retry of a failed run, in milliseconds; it doubles with each retry. */
   retryMs?: number;
   /** Longest wait before a retry, in milliseconds. */
   maxRetryMs?: number;
 }
-
-/** Errors that a retry within minutes does not fix: such a run waits for its next scheduled time. */
-const PERMANENT: readonly ErrorCode[] = ['E_REFUSED', 'E_BAD_INPUT', 'E_CONFIG', 'E_USAGE'];
 
 /**
  * Parses a cron pattern.
@@ -64,7 +62,7 @@ async function waitUntil(time: number, signal: AbortSignal): Promise<void> {
 }
 
 /** Formats a time in the zone of the pattern, that of this machine: `2026-01-31T04:17:00+01:00`. */
-function localTime(time: number): string {
+export function localTime(time: number): string {
   const minutes = -new Date(time).getTimezoneOffset();
   const local = new Date(time + 60_000 * minutes).toISOString().slice(0, 19);
   const twoDigits = (value: number): string => String(value).padStart(2, '0');
@@ -76,29 +74,19 @@ function localTime(time: number): string {
 async function runWithRetries(options: ScheduleOptions, nextTime: () => number): Promise<void> {
   const { run, note, signal, retryMs = SCHEDULE_RETRY_MS, maxRetryMs = SCHEDULE_MAX_RETRY_MS } = options;
   const due = nextTime();
-  for (let wait = retryMs; ; wait = Math.min(2 * wait, maxRetryMs)) {
-    try {
-      await run();
-      return;
-    } catch (error) {
-      if (signal.aborted) return;
-      const known = error instanceof AtlasError;
-      note(
-        known ? `${error.code}: ${error.message}` : `internal error: ${error instanceof Error ? error.stack : error}`,
-      );
-      const again = Date.now() + wait;
-      if ((known && PERMANENT.includes(error.code)) || again >= due) return;
-      note(`trying again at ${localTime(again)}`);
-      await waitUntil(again, signal);
-      if (signal.aborted) return;
-    }
+  for (let failures = 1; (await run()) && !signal.aborted; failures++) {
+    const again = Date.now() + waitAfter(failures, retryMs, maxRetryMs);
+    if (again >= due) return;
+    note(`trying again at ${localTime(again)}`);
+    await waitUntil(again, signal);
+    if (signal.aborted) return;
   }
 }
 
 /**
  * Runs at the times of a cron pattern until aborted. A time that comes during a run is skipped.
  *
- * @throws AtlasError E_USAGE if the pattern is not valid; never an error of a run
+ * @throws AtlasError E_USAGE if the pattern is not valid
  */
 export async function runOnSchedule(options: ScheduleOptions): Promise<void> {
   const { pattern, jitterMs, atOnce, what, note, signal } = options;

@@ -35,7 +35,7 @@ async function run(invocation: Invocation): Promise<number> {
   };
   // Without a release there is nothing to serve, so the first build does not wait for the schedule.
   const atOnce = (): boolean => currentReleaseId(dataDir) === undefined;
-  return runOnceOrScheduled({ what: 'build', atOnce }, invocation, (signal) => build({ ...options, signal }));
+  return runOnceOrScheduled({ what: 'build', atOnce }, invocation, () => build(options));
 }
 
 export const command: Command = {

@@ -46,7 +46,7 @@ async function run(invocation: Invocation): Promise<number> {
     historyDays: parseHistoryDays(values),
     note,
   };
-  return runOnceOrScheduled({ what: 'pull', atOnce: () => true }, invocation, (signal) => pull({ ...options, signal }));
+  return runOnceOrScheduled({ what: 'pull', atOnce: () => true }, invocation, () => pull(options));
 }
 
 export const command: Command = {

@@ -1,13 +1,19 @@
 /** What the commands that can stay and repeat their work share: build and pull. */
-import { type BuildResult, type PullResult, type RefusedOutcome, runOnSchedule } from '../../pipeline/index.js';
-import { AtlasError, EXIT, misuse } from '../errors.js';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import {
+  type BuildResult,
+  localTime,
+  type PullResult,
+  type RefusedOutcome,
+  runOnSchedule,
+} from '../../pipeline/index.js';
+import { AtlasError, EXIT, messageOf, misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { STOP_SIGNALS } from '../system.js';
 import { type Invocation, print, printNote, text } from './command.js';
 import { wholeNumber } from './number-flags.js';
-
-/** How long a scheduled build that was told to stop may take to finish its stage, in milliseconds. */
-const SCHEDULE_STOP_MS = 10_000;
 
 /** Prints a line for the user. */
 export function note(line: string): void {
@@ -41,18 +47,44 @@ async function runAndReport(
   }
 }
 
-/**
- * Returns an abort signal for the signals to stop. The current run ends before its next stage. If a stage takes longer, the
- * process exits, which is safe because a build or pull may be killed at any moment. A second signal ends the process at once.
- */
+/** Returns an abort signal for the signals to stop. A second one ends the process at once. */
 function stopSignal(): AbortSignal {
   const controller = new AbortController();
-  const stop = (): void => {
-    controller.abort();
-    setTimeout(() => process.exit(EXIT.ok), SCHEDULE_STOP_MS).unref();
-  };
-  for (const signal of STOP_SIGNALS) process.once(signal, stop);
+  for (const signal of STOP_SIGNALS) process.once(signal, () => controller.abort());
   return controller.signal;
+}
+
+/** Exit codes after which a run within minutes would end in the same way: such a run waits for its next scheduled time. */
+const PERMANENT: readonly (number | null)[] = [EXIT.usage, EXIT.refused, EXIT.badInput];
+
+/**
+ * Runs the command once in a process of its own, so that nothing that a source contains or a library does ends the schedule: not
+ * even all memory or an error that cannot be caught. What it prints on stderr gets the time. When the schedule is told to stop, the process
+ * is ended, which is safe at any moment.
+ *
+ * @returns whether to try again soon
+ */
+async function runInChild(
+  command: string,
+  { values, positionals }: Pick<Invocation, 'values' | 'positionals'>,
+  say: (line: string) => void,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const flags = Object.entries(values)
+    .filter(([name, value]) => name !== 'schedule' && name !== 'jitter' && value !== undefined && value !== false)
+    .map(([name, value]) => (value === true ? `--${name}` : `--${name}=${value}`));
+  const args = [...process.execArgv, process.argv[1]!, command, ...flags, '--', ...positionals];
+  try {
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'inherit', 'pipe'], signal });
+    createInterface(child.stderr).on('line', say);
+    const [code, killer] = (await once(child, 'close')) as [number | null, NodeJS.Signals | null];
+    if (killer !== null)
+      say(`the ${command} was ended by ${killer}; if that repeats, look whether memory is too small`);
+    return code !== EXIT.ok && !PERMANENT.includes(code);
+  } catch (error) {
+    if (!signal.aborted) say(`the ${command} cannot be started: ${messageOf(error)}`);
+    return true;
+  }
 }
 
 /** The flags that do not go together with a schedule, and why. */
@@ -65,13 +97,13 @@ const NOT_SCHEDULED = {
  * Builds or pulls once, or at the times of `--schedule`.
  *
  * @param atOnce returns whether the first run of a schedule does not wait
- * @param run one build or pull, which ends early if the signal is aborted
+ * @param run one build or pull, if there is no schedule
  * @throws AtlasError E_USAGE for flags that do not go together; what `run` throws if there is no schedule
  */
 export async function runOnceOrScheduled(
   { what, atOnce }: { what: 'build' | 'pull'; atOnce: () => boolean },
   invocation: Invocation,
-  run: (signal?: AbortSignal) => Promise<BuildResult | PullResult>,
+  run: () => Promise<BuildResult | PullResult>,
 ): Promise<number> {
   const { values } = invocation;
   const pattern = text(values, 'schedule');
@@ -85,8 +117,9 @@ export async function runOnceOrScheduled(
   }
   const jitterMs = 1000 * (wholeNumber(values, 'jitter', 0, 999_999) ?? SCHEDULE_JITTER_S);
   const signal = stopSignal();
-  const runOnce = (): Promise<void> => runAndReport(() => run(signal), invocation);
-  await runOnSchedule({ what, pattern, jitterMs, atOnce: atOnce(), run: runOnce, note, signal });
-  note('the schedule has ended');
+  const say = (line: string): void => note(`${localTime(Date.now())} ${line}`);
+  const runOnce = (): Promise<boolean> => runInChild(what, invocation, say, signal);
+  await runOnSchedule({ what, pattern, jitterMs, atOnce: atOnce(), run: runOnce, note: say, signal });
+  say('the schedule has ended');
   return EXIT.ok;
 }

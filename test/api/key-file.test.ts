@@ -190,7 +190,7 @@ describe('the source of a file of keys', () => {
 
   it.each<[string, RequestListener, RegExp]>([
     ['answers 404', (_, response) => response.writeHead(404).end(), /answers with status 404/],
-    ['redirects', (_, response) => response.writeHead(302, { location: '/x' }).end(), /cannot be read/],
+    ['redirects', (_, response) => response.writeHead(302, { location: '/x' }).end(), /answers with status 302/],
     ['closes the connection', (request) => request.socket.destroy(), /cannot be read/],
     [
       'sends less than it says',

@@ -98,7 +98,7 @@ describe('a download', () => {
     });
     const address = `http://me:secret@127.0.0.1:${await listen(refusing)}`;
     const { message } = await failure(`https://${HOST}/list.csv`, { HTTPS_PROXY: address });
-    expect(message).toMatch(/cannot get https:\/\/data\.invalid\/list\.csv: fetch failed: Proxy response \(403\)/);
+    expect(message).toMatch(/cannot get https:\/\/data\.invalid\/list\.csv: the proxy answered 403;/);
     expect(message).not.toContain('secret');
   });
 });

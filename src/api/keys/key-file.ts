@@ -3,10 +3,9 @@
  * keys or labels. It is as trustworthy as the way it comes: a copy, or a URL of https.
  */
 import { readFileSync } from 'node:fs';
-import { fetch } from 'undici';
-import { AtlasError, causedError, misuse } from '../../errors.js';
+import { AtlasError, causedError, messageOf, misuse } from '../../errors.js';
 import { KEY_FILE_TIMEOUT_MS, MAX_KEY_FILE_BYTES } from '../../limits.js';
-import { networkReason, proxyAgent } from '../../network.js';
+import { get } from '../../network.js';
 import { compileSchema } from '../../schema-errors.js';
 import { isLoopback, PERCENT_ADVICE, parseUrl, takeCredentials, withoutCredentials } from '../../url.js';
 
@@ -102,7 +101,7 @@ export async function fetchKeyFile(
     return await fetchUrl(name, authorization, etag, env);
   } catch (error) {
     if (error instanceof AtlasError) throw error;
-    throw new AtlasError('E_FETCH', `${name} cannot be read: ${networkReason(error)}; check its address`, {
+    throw new AtlasError('E_FETCH', `${name} cannot be read: ${messageOf(error)}; check its address`, {
       cause: error,
     });
   }
@@ -118,25 +117,19 @@ async function fetchUrl(
     ...(known !== '' && { 'if-none-match': known }),
     ...(authorization !== '' && { authorization }),
   };
-  const dispatcher = proxyAgent(env);
-  try {
-    const signal = AbortSignal.timeout(KEY_FILE_TIMEOUT_MS);
-    const response = await fetch(url, { headers, redirect: 'error', signal, dispatcher });
-    if (response.status === 304) return undefined;
-    if (response.status !== 200) {
-      throw new AtlasError('E_FETCH', `${url} answers with status ${response.status}; check its address`);
-    }
-    const pieces: Uint8Array[] = [];
-    let size = 0;
-    for await (const piece of response.body ?? []) {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  const signal = AbortSignal.timeout(KEY_FILE_TIMEOUT_MS);
+  const response = await get(new URL(url), { headers, signal, env }, ({ statusCode: status }) => {
+    if (status === 304) return undefined;
+    if (status !== 200) throw new AtlasError('E_FETCH', `${url} answers with status ${status}; check its address`);
+    return (piece) => {
       size += piece.length;
       if (size > MAX_KEY_FILE_BYTES) {
         throw new AtlasError('E_BAD_INPUT', `${url} is larger than ${MAX_KEY_FILE_BYTES} bytes; name another`);
       }
       pieces.push(piece);
-    }
-    return { bytes: Buffer.concat(pieces), etag: response.headers.get('etag') ?? '' };
-  } finally {
-    await dispatcher.destroy();
-  }
+    };
+  });
+  return response.statusCode === 304 ? undefined : { bytes: Buffer.concat(pieces), etag: response.headers.etag ?? '' };
 }
