@@ -3,7 +3,7 @@ import path from 'node:path';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../../src/address/embedded.js';
 import { type Family, parseAddress } from '../../src/address/parse.js';
 import { type Assignment, isReason, type Reason } from '../../src/country/assignment.js';
-import { type CountryReference, isDate, type Membership } from '../../src/country/country.js';
+import { type CountryGroup, type CountryReference, isDate, type Membership } from '../../src/country/country.js';
 import { packageFile } from '../../src/package-root.js';
 import { parseCidr } from '../../src/range/cidr.js';
 import { addProblem, type ConfigRow, type ConfigTable, readConfigTable, refuseProblems } from './csv-table.js';
@@ -85,8 +85,11 @@ function readCountries(table: ConfigTable<'code' | 'name'>): Map<string, string>
   return new Map([...countries].sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
+const MEMBERSHIP_COLUMNS = ['code', 'from', 'until', 'basis'] as const;
+
 function readMemberships(
-  table: ConfigTable<'code' | 'from' | 'until' | 'basis'>,
+  table: ConfigTable<(typeof MEMBERSHIP_COLUMNS)[number]>,
+  group: CountryGroup,
   countries: ReadonlyMap<string, string>,
 ): Membership[] {
   const memberships: Membership[] = [];
@@ -98,7 +101,7 @@ function readMemberships(
       if (!isDate(date)) addProblem(table, row.line, `"${date}": write a day as YYYY-MM-DD`);
     }
     if (until !== '' && until <= from) addProblem(table, row.line, `until ${until} is not after from ${from}`);
-    const membership: Membership = { code, from, until: until === '' ? undefined : until, basis };
+    const membership: Membership = { group, code, from, until: until === '' ? undefined : until, basis };
     const clash = memberships.find((other) => other.code === code && periodsMeet(other, membership));
     if (clash !== undefined) addProblem(table, row.line, `${code}: overlaps the membership from ${clash.from}`);
     memberships.push(membership);
@@ -227,7 +230,8 @@ export function readReference(folder: string): Reference {
   const file = (name: string): string => path.join(folder, name);
   const tables = {
     countries: readConfigTable(file('countries.csv'), ['code', 'name']),
-    memberships: readConfigTable(file('eu-membership.csv'), ['code', 'from', 'until', 'basis']),
+    eu: readConfigTable(file('eu-membership.csv'), MEMBERSHIP_COLUMNS),
+    eea: readConfigTable(file('eea-membership.csv'), MEMBERSHIP_COLUMNS),
     aliases: readConfigTable(file('country-aliases.csv'), ['alias', 'code', 'note']),
     special: readConfigTable(file('special-purpose.csv'), SPECIAL_COLUMNS),
     sentinels: readConfigTable(file('sentinels.csv'), ['ip', 'expected', 'why']),
@@ -236,7 +240,7 @@ export function readReference(folder: string): Reference {
   const countries = readCountries(tables.countries);
   const reference: Reference = {
     countries,
-    memberships: readMemberships(tables.memberships, countries),
+    memberships: [...readMemberships(tables.eu, 'EU', countries), ...readMemberships(tables.eea, 'EEA', countries)],
     aliases: readAliases(tables.aliases, countries),
     special: readSpecial(tables.special),
     sentinels: readSentinels(tables.sentinels, countries),

@@ -2,6 +2,7 @@
 
 import { join } from 'node:path';
 import type { EmbeddedScheme } from '../address/embedded.js';
+import { isListed, parseCountryList } from '../country/memberships.js';
 import { type Manifest, RELEASES_DIR, readManifest, releaseDir, releaseIds, sourcesOf } from '../database/release.js';
 import { noPartition, openReleasePartition, openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
@@ -61,16 +62,16 @@ function chosenRelease(dataDir: string, id: string | undefined): string {
 
 /** The country codes asked for by `--countries` and `--eu` together; undefined where neither is given. */
 function chosenCodes(file: RangeFile, values: OptionValues): Set<string> | undefined {
-  const list = text(values, 'countries');
-  if (list === undefined && values.eu !== true) return undefined;
+  const named = text(values, 'countries');
+  if (named === undefined && values.eu !== true) return undefined;
+  const list = parseCountryList([...(named === undefined ? [] : [named]), ...(values.eu ? ['EU'] : [])], '--countries');
   const known = file.records.filter((record) => record.kind === 'country');
-  const codes = new Set(list?.split(',').map((code) => code.trim().toUpperCase()));
-  for (const code of codes) {
-    if (known.some((country) => country.code === code)) continue;
-    throw usage(`--countries names ${JSON.stringify(code)}, which no range of this release has (as of ${file.asOf})`);
-  }
-  if (values.eu === true) for (const country of known) if (country.isEu) codes.add(country.code);
-  return codes;
+  const unknown = [...list.codes].find((code) => !known.some((country) => country.code === code));
+  if (unknown !== undefined)
+    throw usage(
+      `--countries names ${JSON.stringify(unknown)}, which no range of this release has (as of ${file.asOf})`,
+    );
+  return new Set(known.filter(({ code, isEu }) => isListed(list, code, isEu, file.asOf)).map(({ code }) => code));
 }
 
 /** The schemes that `--embedded` names. */
@@ -334,8 +335,11 @@ export const command: Command = {
     release: { value: 'ID', help: 'another release than the current one' },
     at: { value: 'YYYY-MM-DD', help: 'the answers of this day (UTC), see "ipatlas history"' },
     family: { value: '4|6', choices: ['4', '6'], help: 'one family only' },
-    countries: { value: 'LIST', help: 'only these countries, by their codes: DE,FR' },
-    eu: { help: 'only countries in the European Union (with --countries: those of them)' },
+    countries: {
+      value: 'LIST',
+      help: 'only these countries, by their codes, EU for the European Union, EEA for the European Economic Area: DE,FR or EEA,GB',
+    },
+    eu: { help: 'only countries in the European Union; with --countries these as well' },
     asn: {
       value: 'LIST',
       help: 'cidr, nft, nginx, haproxy: networks by the number of their autonomous system: 13335,AS15169',

@@ -1,4 +1,5 @@
 /** `ipatlas filter`: passes on the records whose address is in certain countries. */
+import { parseCountryList } from '../country/memberships.js';
 import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Filter } from '../enrich/query.js';
 import { misuse } from '../errors.js';
@@ -6,24 +7,25 @@ import { type Command, type Invocation, type OptionValues, parseAsns } from './c
 import { INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
 
 function parseFilter(values: OptionValues): Filter {
-  const codes = ((values.country ?? []) as string[]).flatMap((list) => list.split(','));
-  const invalid = codes.find((code) => !/^[A-Za-z]{2}$/.test(code));
-  if (invalid !== undefined) {
-    throw misuse(
-      `--country has ${JSON.stringify(invalid)}; write ISO 3166-1 alpha-2 codes with commas between them, such as DE,FR`,
-    );
-  }
-  const selectsEu = values.eu === true;
+  const named = (values.country ?? []) as string[];
+  const { codes, groups } = parseCountryList(values.eu === true ? [...named, 'EU'] : named, '--country');
   const lists = values.asn as string[] | undefined;
-  if (codes.length === 0 && !selectsEu && lists === undefined) {
+  if (codes.size + groups.size === 0 && lists === undefined) {
     throw misuse(
       'choose countries with --country LIST or --eu, or networks with --asn LIST; see "ipatlas filter --help"',
     );
   }
   const asns = lists && new Set(lists.flatMap((list) => parseAsns(list)));
   if (asns !== undefined) refuseEachDay(values, '--asn');
-  const countries = new Set(codes.map((code) => code.toUpperCase()));
-  return { kind: 'filter', countries, selectsEu, ...(asns && { asns }), isInverted: values.not === true };
+  const [selectsEu, selectsEea] = [groups.has('EU'), groups.has('EEA')];
+  return {
+    kind: 'filter',
+    countries: codes,
+    selectsEu,
+    selectsEea,
+    ...(asns && { asns }),
+    isInverted: values.not === true,
+  };
 }
 
 function filter(invocation: Invocation): Promise<number> {
@@ -44,9 +46,9 @@ without a file, or for "-", it reads stdin. gzip is recognized, and zstd from No
     country: {
       value: 'LIST',
       repeatable: true,
-      help: 'ISO 3166-1 alpha-2 codes, such as DE,FR; repeatable',
+      help: 'ISO 3166-1 alpha-2 codes, EU for the European Union, EEA for the European Economic Area, such as DE,FR or EEA,GB; repeatable',
     },
-    eu: { help: 'all countries of the European Union' },
+    eu: { help: 'all countries of the European Union, as --country EU' },
     asn: {
       value: 'LIST',
       repeatable: true,

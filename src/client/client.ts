@@ -44,13 +44,15 @@ export interface IncludedMembers {
   network?: string | null;
   /** `AF`, `AN`, `AS`, `EU`, `NA`, `OC`, `SA`, or null. */
   continent?: string | null;
+  /** Whether the country is in the European Economic Area. */
+  is_eea?: boolean;
   /** A label, if the server has labels. */
   [label: string]: string | number | boolean | null | undefined;
 }
 
 export interface LookupOptions {
   /** The members that results have besides the four. */
-  include?: readonly ('asn' | 'as_name' | 'network' | 'continent' | (string & {}))[];
+  include?: readonly ('asn' | 'as_name' | 'network' | 'continent' | 'is_eea' | (string & {}))[];
   /** A day (UTC), `YYYY-MM-DD`, whose answers are wanted; by default those of now. */
   at?: string | undefined;
 }

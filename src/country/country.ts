@@ -1,4 +1,4 @@
-/** Countries: codes, names, dated membership in the European Union, and what sources write for them. */
+/** Countries: codes, names, dated membership in groups of countries, and what sources write for them. */
 import { misuse } from '../errors.js';
 
 /** A country or territory as of a date. */
@@ -11,8 +11,13 @@ export interface Country {
   isEu: boolean;
 }
 
-/** One uninterrupted period in which a country or territory is part of the European Union. */
+/** The groups of countries that lists may name: the European Union, and the European Economic Area. */
+export const GROUPS = ['EU', 'EEA'] as const;
+export type CountryGroup = (typeof GROUPS)[number];
+
+/** One uninterrupted period in which a country or territory is part of a group. */
 export interface Membership {
+  group: CountryGroup;
   /** ISO 3166-1 alpha-2 code. */
   code: string;
   /** First day of membership, `YYYY-MM-DD`. */
@@ -46,16 +51,22 @@ export function isDate(text: string): boolean {
 }
 
 /**
- * Whether a country or territory is part of the European Union on a date.
+ * Whether a country or territory is part of a group on a date.
  *
- * @param memberships the table of `data/reference/eu-membership.csv`
+ * @param memberships the tables of `data/reference`
  * @param code ISO 3166-1 alpha-2 code, upper case
  * @param asOf the date, `YYYY-MM-DD`
- * @returns false for a code that is not in the table
+ * @returns false for a code that is not in the tables
  */
-export function isEuMember(memberships: readonly Membership[], code: string, asOf: string): boolean {
+export function isMember(
+  memberships: readonly Membership[],
+  code: string,
+  asOf: string,
+  group: CountryGroup = 'EU',
+): boolean {
   return memberships.some(
-    (row) => row.code === code && row.from <= asOf && (row.until === undefined || asOf < row.until),
+    (row) =>
+      row.code === code && row.group === group && row.from <= asOf && (row.until === undefined || asOf < row.until),
   );
 }
 
@@ -73,7 +84,7 @@ export function countryTable(
   if (!isDate(asOf)) throw misuse(`as-of date "${asOf}": write a calendar date as YYYY-MM-DD`);
   const table = new Map<string, Country>();
   for (const [code, name] of reference.countries) {
-    table.set(code, { code, name, isEu: isEuMember(reference.memberships, code, asOf) });
+    table.set(code, { code, name, isEu: isMember(reference.memberships, code, asOf) });
   }
   return table;
 }

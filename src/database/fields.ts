@@ -11,6 +11,7 @@ import {
 } from '../address/parse.js';
 import { addressWords, hostMask } from '../address/words.js';
 import { continentTable } from '../country/continents.js';
+import { isInEea } from '../country/memberships.js';
 import { misuse } from '../errors.js';
 import { formatCidr } from '../range/cidr.js';
 import { withConfidence } from '../rangefile/confidence.js';
@@ -27,7 +28,18 @@ export function resultFields(): string[] {
 
 /** A field, or the name of a label, which only the release knows. */
 export type ResultField =
-  | ('country' | 'country_code' | 'is_eu' | 'continent' | 'reason' | 'confidence' | 'asn' | 'as_name' | 'network')
+  | (
+      | 'country'
+      | 'country_code'
+      | 'is_eu'
+      | 'is_eea'
+      | 'continent'
+      | 'reason'
+      | 'confidence'
+      | 'asn'
+      | 'as_name'
+      | 'network'
+    )
   | (string & {});
 
 /** The form of the name of a label. */
@@ -46,6 +58,8 @@ export interface FieldResult {
   /** ISO 3166-1 alpha-2, or null. */
   readonly country_code?: string | null;
   readonly is_eu?: boolean;
+  /** Whether the country is in the European Economic Area as of the date of the release. */
+  readonly is_eea?: boolean;
   /** `AF`, `AN`, `AS`, `EU`, `NA`, `OC`, `SA`, or null. */
   readonly continent?: string | null;
   /** Why there is no country, or null. */
@@ -98,21 +112,26 @@ export function checkFields(fields: readonly string[], labels: readonly string[]
 
 type Values = Partial<Record<string, unknown>>;
 
-/** What the values of a record are made with: the continents, if they are asked for, and the names of the columns of rows. */
+/** What the values of a record are made with. */
 interface Names {
+  /** If they are asked for. */
   continents?: ReturnType<typeof continentTable> | undefined;
+  /** The day, if membership in the European Economic Area is asked for. */
+  eeaDay?: string | undefined;
+  /** Names of the columns of rows. */
   columns?: readonly string[] | undefined;
 }
 
 /** Returns the fields of a record. */
-function valuesOf(record: FileRecord, { continents, columns = [] }: Names): Values {
+function valuesOf(record: FileRecord, { continents, eeaDay, columns = [] }: Names): Values {
   if (record.kind === 'label') {
     const values = JSON.parse(record.row) as (string | null)[];
     return Object.fromEntries(columns.map((column, index) => [column, values[index]]));
   }
   if (record.kind === 'network') return { asn: record.asn, as_name: record.name === '' ? null : record.name };
   const { confidence = null, ...country } = recordResult(record);
-  return { ...country, confidence, continent: continents?.get(country.country_code ?? '')?.code ?? null };
+  const continent = continents?.get(country.country_code ?? '')?.code ?? null;
+  return { ...country, confidence, continent, is_eea: eeaDay !== undefined && isInEea(country.country_code, eeaDay) };
 }
 
 /** Fields that one partition answers. */
@@ -178,7 +197,8 @@ export class FieldSearch {
     const continents = fields.includes('continent') ? continentTable() : undefined;
     const countries = fields.includes('confidence') ? withConfidence(file) : file;
     const isAlone = ofCountry.length === 0 && others.length === 0;
-    this.#parts = [makePart(countries, ofCountry, block(isAlone), { continents }), ...others];
+    const eeaDay = fields.includes('is_eea') ? file.asOf : undefined;
+    this.#parts = [makePart(countries, ofCountry, block(isAlone), { continents, eeaDay }), ...others];
     this.#wantsBlock = wantsBlock;
   }
 

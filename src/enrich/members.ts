@@ -12,6 +12,7 @@ const MEMBERS = [
   'country',
   'country_code',
   'is_eu',
+  'is_eea',
   'continent',
   'asn',
   'as_name',

@@ -1,4 +1,5 @@
 /** The operations other than enrichment: passing on the records of some countries, and counting records by country. */
+import { isInEea } from '../country/memberships.js';
 import type { CountryResult } from '../database/engine.js';
 import { misuse } from '../errors.js';
 import type { Addable } from './members.js';
@@ -8,8 +9,9 @@ export interface Filter {
   kind: 'filter';
   /** ISO 3166-1 alpha-2 codes, upper case. */
   countries: ReadonlySet<string>;
-  /** Whether all countries of the European Union are selected, too. */
+  /** Whether all countries of the European Union are selected, too; and those of the European Economic Area. */
   selectsEu: boolean;
+  selectsEea?: boolean;
   /** AS numbers that are selected, too. */
   asns?: ReadonlySet<number>;
   /** Passes on the other records instead: every record that is not passed on without it. */
@@ -40,9 +42,11 @@ export function queriedMembers(query: RecordQuery | undefined): Addable[] {
   return query?.networks === undefined ? [] : ['asn', 'as_name'];
 }
 
-/** Returns whether a filter selects the result of an address. */
-export function selects({ countries, selectsEu }: Filter, result: CountryResult): boolean {
-  return (selectsEu && result.is_eu) || (result.country_code !== null && countries.has(result.country_code));
+/** Returns whether a filter selects the result of an address. @param day of memberships, `YYYY-MM-DD` */
+export function selects({ countries, selectsEu, selectsEea }: Filter, result: CountryResult, day: string): boolean {
+  const code = result.country_code;
+  if (code === null) return false;
+  return countries.has(code) || (selectsEu && result.is_eu) || (selectsEea === true && isInEea(code, day));
 }
 
 /** Returns whether a query passes on records that have no address, such as invalid and blank lines. */

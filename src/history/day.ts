@@ -1,5 +1,5 @@
 /** The answers of a day as a range file in memory, for look-ups, enrichment and exports. */
-import { isEuMember } from '../country/country.js';
+import { isMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { readManifest, releaseDir } from '../database/release.js';
 import { openReleasePartition, openReleaseRanges } from '../database/release-files.js';
@@ -51,7 +51,7 @@ export function openDay(archive: Archive, day: string): Day {
   });
   const memberships = readMemberships();
   const asOfDay = (record: RangeRecord): RangeRecord =>
-    record.kind === 'country' ? { ...record, isEu: isEuMember(memberships, record.code, day) } : record;
+    record.kind === 'country' ? { ...record, isEu: isMember(memberships, record.code, day) } : record;
   const content = {
     asOf: day,
     v4: () => columns(layer(4)),

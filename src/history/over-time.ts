@@ -3,7 +3,7 @@
  * for each range the answers that it had, and since when. So a look-up for a day takes one search on any day.
  */
 import type { Family } from '../address/parse.js';
-import { isEuMember } from '../country/country.js';
+import { GROUPS, isMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { AtlasError, misuse } from '../errors.js';
 import { combine } from '../range/cut.js';
@@ -185,7 +185,7 @@ class Builder {
   }
 }
 
-/** Returns the days from the first to the last one on which a country joined or left the Union. */
+/** Returns the days from the first to the last one on which a country joined or left a group of countries. */
 function membershipDays(from: string, to: string): string[] {
   const days = readMemberships().flatMap((row) => (row.until === undefined ? [row.from] : [row.from, row.until]));
   return [...new Set(days)].filter((day) => day > from && day <= to);
@@ -207,9 +207,17 @@ class ByMembership {
   #variants(record: RangeRecord): number | number[] {
     if (record.kind !== 'country') return this.records.push(record) - 1;
     const memberships = readMemberships().filter(({ code }) => code === record.code);
-    const isEu = this.#starts.map((day) => isEuMember(memberships, record.code, day));
-    const numbers = new Map([...new Set(isEu)].map((each) => [each, this.records.push({ ...record, isEu: each }) - 1]));
-    return numbers.size === 1 ? [...numbers.values()][0]! : isEu.map((each) => numbers.get(each)!);
+    const groupsOf = (day: string): string =>
+      `${GROUPS.map((group) => isMember(memberships, record.code, day, group))}`;
+    const numbers = new Map<string, number>();
+    const all = this.#starts.map((day) => {
+      const groups = groupsOf(day);
+      const variant = { ...record, isEu: isMember(memberships, record.code, day), day };
+      const number = numbers.get(groups) ?? this.records.push(variant) - 1;
+      numbers.set(groups, number);
+      return number;
+    });
+    return numbers.size === 1 ? all[0]! : all;
   }
 
   steps(timeline: readonly number[]): number[] {

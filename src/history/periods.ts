@@ -1,7 +1,7 @@
 /** The history of one address: which answers it had, and from when to when. */
 import { embeddedIPv4 } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
-import { isEuMember } from '../country/country.js';
+import { isMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import type { FileRecord, NetworkRecord } from '../rangefile/layout.js';
 import { type Archive, shiftedDay } from './archive.js';
@@ -80,7 +80,7 @@ function byMembership(period: Period): Period[] {
     ...period,
     from: start,
     to: index + 1 < starts.length ? shiftedDay(starts[index + 1]!, -1) : to,
-    is_eu: isEuMember(memberships, code, start),
+    is_eu: isMember(memberships, code, start),
   }));
 }
 

@@ -56,10 +56,13 @@ export const RECORD_WORD = { kind: 0, textOffset: 1, textLength: 2, asn: 3 } as 
 export const RECORD_WORDS = RECORD_BYTES / 4;
 export const FLAG_EU = 1;
 
-/** A record: a country, a reason why there is none, or a scheme whose embedded IPv4 address decides. */
+/**
+ * A record: a country, a reason why there is none, or a scheme whose embedded IPv4 address decides. `day` is in the answers of
+ * many days only: one on which the memberships of the country are those of the record, `YYYY-MM-DD`.
+ */
 export type RangeRecord = (
   | { kind: 'none'; reason: string }
-  | { kind: 'country'; code: string; name: string; isEu: boolean }
+  | { kind: 'country'; code: string; name: string; isEu: boolean; day?: string }
   | { kind: 'embedded'; scheme: EmbeddedScheme }
 ) & {
   /** Only in the view of confidence.ts: in percent, or null without a country. */

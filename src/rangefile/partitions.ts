@@ -113,7 +113,7 @@ export const COUNTRIES: Partition<RangeFile> = {
   recordBytes: 2,
   maxRecords: MAX_RECORDS,
   kinds: ['none', 'country', 'embedded'],
-  members: ['country', 'country_code', 'is_eu', 'continent', 'reason', 'confidence'],
+  members: ['country', 'country_code', 'is_eu', 'is_eea', 'continent', 'reason', 'confidence'],
   table: 'range',
   subject: 'country_code',
   section: 'country',

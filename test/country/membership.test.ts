@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
-import { isEuMember } from '../../src/country/country.js';
+import { isMember } from '../../src/country/country.js';
 
 const { countries, memberships } = loadReference();
-const isEu = (code: string, asOf: string): boolean => isEuMember(memberships, code, asOf);
-const membersOn = (asOf: string): string[] => [...countries.keys()].filter((code) => isEu(code, asOf));
+const isEu = (code: string, asOf: string): boolean => isMember(memberships, code, asOf);
+const isEea = (code: string, asOf: string): boolean => isMember(memberships, code, asOf, 'EEA');
+const membersOn = (asOf: string, isIn = isEu): string[] => [...countries.keys()].filter((code) => isIn(code, asOf));
 
 const STATES = 'AT BE BG CY CZ DE DK EE ES FI FR GR HR HU IE IT LT LU LV MT NL PL PT RO SE SI SK'.split(' ');
 const TERRITORIES = 'AX GF GP MF MQ RE YT'.split(' ');
@@ -17,6 +18,21 @@ function dayBefore(date: string): string {
 test('today exactly the 27 states and the 7 territories are members', () => {
   expect(STATES).toHaveLength(27);
   expect(membersOn(new Date().toISOString().slice(0, 10))).toEqual([...STATES, ...TERRITORIES].sort());
+});
+
+test('the European Economic Area is the Union with Iceland, Liechtenstein and Norway, but not always', () => {
+  const today = new Date().toISOString().slice(0, 10);
+  expect(membersOn(today, isEea)).toEqual([...membersOn(today), 'IS', 'LI', 'NO'].sort());
+  const efta = ['AT', 'AX', 'FI', 'IS', 'NO', 'SE'];
+  expect(membersOn('1993-12-31', isEea)).toEqual([]);
+  expect(membersOn('1994-01-01', isEea)).toEqual([...membersOn('1994-01-01'), ...efta].sort());
+  // In the Union, and not yet in the Area.
+  const waiting = (day: string): string[] => membersOn(day).filter((code) => !isEea(code, day));
+  expect([waiting('2007-07-31'), waiting('2007-08-01')]).toEqual([['BG', 'RO'], []]);
+  expect([waiting('2014-04-11'), waiting('2014-04-12')]).toEqual([['HR'], []]);
+  expect(['1995-04-30', '1995-05-01'].map((day) => isEea('LI', day))).toEqual([false, true]);
+  expect(['2020-01-31', '2020-02-01'].map((day) => isEea('GB', day))).toEqual([true, false]);
+  expect(['CH', 'SJ', 'GI', 'FO', 'GL'].filter((code) => isEea(code, today))).toEqual([]);
 });
 
 describe('territories and neighbors that are not members by the wire contract', () => {
@@ -75,17 +91,18 @@ test.each([
 });
 
 test('every other row also takes effect exactly on its dates', () => {
-  for (const { code, from, until } of memberships) {
-    expect([code, isEu(code, dayBefore(from)), isEu(code, from)]).toEqual([code, false, true]);
+  for (const { group, code, from, until } of memberships) {
+    const isIn = group === 'EU' ? isEu : isEea;
+    expect([code, isIn(code, dayBefore(from)), isIn(code, from)]).toEqual([code, false, true]);
     if (until !== undefined)
-      expect([code, isEu(code, dayBefore(until)), isEu(code, until)]).toEqual([code, true, false]);
+      expect([code, isIn(code, dayBefore(until)), isIn(code, until)]).toEqual([code, true, false]);
   }
 });
 
 test('each row names a treaty, act or decision with its date', () => {
   for (const { basis } of memberships) {
-    expect(basis).toMatch(/Treaty|Decision|Act/);
-    expect(basis).toMatch(/\d{4}-\d{2}-\d{2}/);
+    expect(basis).toMatch(/Treaty|Decision|Act|Agreement/);
+    expect(basis).toMatch(/\d{4}-\d{2}-\d{2}|art\. 126/);
   }
 });
 

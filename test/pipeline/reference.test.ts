@@ -264,7 +264,7 @@ describe('sentinels', () => {
 });
 
 describe('files', () => {
-  const files = ['countries', 'eu-membership', 'country-aliases', 'special-purpose', 'sentinels'];
+  const files = ['countries', 'eu-membership', 'eea-membership', 'country-aliases', 'special-purpose', 'sentinels'];
 
   test.each(files)('%s.csv names its origin, date and license', (name) => {
     const text = readFileSync(packageFile(`data/reference/${name}.csv`), 'utf8');
@@ -382,7 +382,7 @@ describe('files', () => {
 
   test.each(['2020-02-01', '2030-01-01'])('a state may join again, on the day it left or later: %s', (from) => {
     const at = altered('eu-membership.csv', (text) => `${text}GB,${from},,"Treaty of Accession, 2029-01-01"\n`);
-    expect(readReference(at).memberships.filter(({ code }) => code === 'GB')).toHaveLength(2);
+    expect(readReference(at).memberships.filter(({ code, group }) => code === 'GB' && group === 'EU')).toHaveLength(2);
   });
 
   test('that are not UTF-8 or missing are refused by name', () => {

@@ -131,7 +131,7 @@ export function expectTable(
       return result && { ...result, address };
     });
     if (query !== undefined) {
-      const isSelected = results.some((result) => result && query.kind === 'filter' && selects(query, result));
+      const isSelected = results.some((result) => result && query.kind === 'filter' && selects(query, result, ''));
       if (query.kind === 'filter' && isSelected !== query.isInverted) output += text;
       continue;
     }

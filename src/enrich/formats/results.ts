@@ -7,6 +7,8 @@ import { DELIMITERS, type KernelInput } from '../options.js';
 export type CountryAnswer = CountryResult & {
   /** Code of the continent, such as `EU`; null without a country. */
   continent?: string | null;
+  /** Whether the country is in the European Economic Area; only if it is asked for. */
+  is_eea?: boolean;
 };
 
 /** The placeholder of a text that is not known yet: a character that is not in any name, and is written as it is in every format. */
@@ -63,7 +65,13 @@ function inRow(add: readonly Addable[], member: ResultFormat['member']): ResultF
 export const UNSET = '-';
 
 /** The types of results in logs of Zeek; the others are strings. */
-const ZEEK_TYPES: { [Name in Addable]?: string } = { is_eu: 'bool', asn: 'count', address: 'addr', network: 'subnet' };
+const ZEEK_TYPES: { [Name in Addable]?: string } = {
+  is_eu: 'bool',
+  is_eea: 'bool',
+  asn: 'count',
+  address: 'addr',
+  network: 'subnet',
+};
 
 /** Returns the type of a column of results in a log of Zeek. */
 export function zeekType(name: Addable): string {

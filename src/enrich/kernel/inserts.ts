@@ -1,5 +1,6 @@
 /** Makes the texts that the kernel inserts for each field. */
 import { continentTable } from '../../country/continents.js';
+import { isInEea } from '../../country/memberships.js';
 import { recordResult } from '../../database/binary-engine.js';
 import { MAX_ADDRESS_LENGTH } from '../../limits.js';
 import { type RangeRecord, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
@@ -35,12 +36,23 @@ const GAP_KINDS: { [Name in Addable]?: number } = {
 
 const JSON_LINES: KernelInput = { kind: 'jsonl' };
 
-/** Returns what each record says of the country. */
-export function countryAnswers(records: readonly RangeRecord[], add: readonly Addable[]): CountryAnswer[] {
-  const results = records.map(recordResult);
-  if (!add.includes('continent')) return results;
-  const continents = continentTable();
-  return results.map((result) => ({ ...result, continent: continents.get(result.country_code ?? '')?.code ?? null }));
+/** Returns what each record says of the country. @param day of memberships, `YYYY-MM-DD`, for records without one */
+export function countryAnswers(records: readonly RangeRecord[], add: readonly Addable[], day: string): CountryAnswer[] {
+  const continents = add.includes('continent') ? continentTable() : undefined;
+  return records.map((record) => {
+    const result = recordResult(record);
+    const code = result.country_code;
+    return {
+      ...result,
+      ...(continents && { continent: continents.get(code ?? '')?.code ?? null }),
+      ...(add.includes('is_eea') && { is_eea: isInEea(code, memberDay(record, day)) }),
+    };
+  });
+}
+
+/** Returns the day for which the memberships of a record's country count. */
+export function memberDay(record: RangeRecord, day: string): string {
+  return record.kind === 'country' ? (record.day ?? day) : day;
 }
 
 /** Places a table of texts, `TEXT_BYTES` each, and the texts. Returns the table and the length of the longest text, in bytes. */

@@ -23,7 +23,7 @@ import {
 import { passesOthers, queriedMembers, type RecordQuery, selects } from '../query.js';
 import { type EnrichRanges, isOverTime } from '../ranges.js';
 import * as abi from './abi.js';
-import { countryAnswers, placeInserts } from './inserts.js';
+import { countryAnswers, memberDay, placeInserts } from './inserts.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
 import { MemoryPlan } from './memory-plan.js';
@@ -201,8 +201,9 @@ function askedMembers({ add, query }: EnrichOptions): readonly Addable[] {
 }
 
 /** For each record, then for no address, for a missing value, for no answers and for damaged ones: 1 if a query selects it. */
-function selectedRecords(query: RecordQuery, records: readonly RangeRecord[]): Uint8Array {
-  const isSelected = (record: RangeRecord): boolean => query.kind === 'filter' && selects(query, recordResult(record));
+function selectedRecords(query: RecordQuery, records: readonly RangeRecord[], day: string): Uint8Array {
+  const isSelected = (record: RangeRecord): boolean =>
+    query.kind === 'filter' && selects(query, recordResult(record), memberDay(record, day));
   return Uint8Array.from([...records.map(isSelected), false, false, false, false], Number);
 }
 
@@ -292,7 +293,9 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   const { query, fields } = options;
   const { input = JSON_LINES } = options;
   const isDocument = input.kind === 'json';
-  const answers = countryAnswers(file.records, options.add);
+  // The records of the answers of many days have their own.
+  const day = isOverTime(file) ? '' : file.asOf;
+  const answers = countryAnswers(file.records, options.add, day);
   const summary = query?.kind === 'summarize' ? query.networks : undefined;
   const isCounted = query?.kind === 'summarize' && queriedMembers(query).length > 0;
   const rows = placeRows(plan, file, {
@@ -341,7 +344,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     // The host decides on the items of a document that are not objects: some are not even JSON.
     policy: isDocument ? abi.POLICY_FAIL : POLICIES[options.onInvalid],
     keepsRejects: Number(keepsRejects && !isDocument),
-    selected: query === undefined ? 0 : plan.place(selectedRecords(query, file.records)),
+    selected: query === undefined ? 0 : plan.place(selectedRecords(query, file.records, day)),
     selectedNetworks: placeSelectedNetworks(plan, query, rows?.others),
     passesOthers: Number(query !== undefined && passesOthers(query)),
     pick: PICKS[options.pick ?? 'public'],
