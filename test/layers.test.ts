@@ -52,6 +52,7 @@ const API_LAYERS = [
 
 /** The files of src/enrich that the kernel may import besides its own. */
 const BELOW_KERNEL = [
+  'address-names.ts',
   'counts.ts',
   'field-path.ts',
   'options.ts',

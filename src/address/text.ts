@@ -1,5 +1,5 @@
 /** Finds the addresses in a line of any kind. The rules are those of `ipatlas enrich --format text`; see text.ts of the kernel. */
-import { parseAddress } from './parse.js';
+import { parseAddress, parseIPv4 } from './parse.js';
 
 /** What words are made of, by character code. */
 const IN_WORD = new Uint8Array(65_536);
@@ -18,6 +18,8 @@ const PUNCTUATION = /(?<=[^:]):$/;
 const PORT = /(?::\d{1,5}|\.\d{2,5})$/;
 /** A name before an address, with its colon: it has a letter that no address has, or is empty. */
 const NAME = /(?=[^:]*[^:.\da-f])[^:]+:|:(?!:)/iy;
+/** The end of an escape sequence that sets a color (ECMA-48, 8.3.117). */
+const COLOR = /\d*m/iy;
 /** Text before a version. */
 const BEFORE_VERSION = /~$|version[ :="]{1,3}$/i;
 /** Text after an address that has a port: a colon and a digit, or a slash and a number that ends the text in slashes. */
@@ -48,8 +50,18 @@ function isTaken(line: string, word: number, from: number, to: number): boolean 
   return BEFORE_PORT.test(line.slice(to, to + CONTEXT)) || (/\d/.test(before) && line[to] !== '/');
 }
 
+/** Returns where a word begins without the end of an escape sequence that sets a color: `[1;31m`. */
+function afterColor(line: string, word: number): number {
+  COLOR.lastIndex = word;
+  if (!COLOR.test(line)) return word;
+  let from = word;
+  while (/[\d;]/.test(line[from - 1] ?? '')) from--;
+  return line[from - 1] === '[' ? COLOR.lastIndex : word;
+}
+
 /** Returns the address in a word of a line. */
-function addressInWord(line: string, start: number, end: number): string | undefined {
+function addressInWord(line: string, wordStart: number, end: number): string | undefined {
+  const start = afterColor(line, wordStart);
   let to = end;
   while (to > start && (line[to - 1] === '.' || line[to - 1] === '-')) to--;
   const word = line.slice(start, to).replace(PUNCTUATION, '');
@@ -65,6 +77,15 @@ function addressInWord(line: string, start: number, end: number): string | undef
     next = word.indexOf(':', from);
     if (next < 0) next = word.length;
     if (next - from >= SHORTEST_IPV4) address = withoutPort(word.slice(from, next));
+  }
+  // The first one of a range; one with the name of a port, as tcpdump writes it.
+  if (address === undefined) {
+    from = 0;
+    const dash = word.indexOf('-');
+    const isRange = dash > 0 && parseIPv4(word.slice(dash + 1)) >= 0;
+    const isBesideArrow = line.startsWith(' > ', end) || (start > 2 && line.startsWith('> ', start - 2));
+    const whole = isRange ? word.slice(0, dash) : isBesideArrow ? word.slice(0, word.lastIndexOf('.')) : '';
+    if (parseAddress(whole, words) !== 0 && /\d/.test(whole)) address = whole;
   }
   if (address === undefined) return undefined;
   const isIPv4 = parseAddress(address, words) === 4;

@@ -3,12 +3,10 @@ import { findAddress } from '../address/lenient.js';
 import { parseAddress } from '../address/parse.js';
 import { findAddresses } from '../address/text.js';
 import { MAX_CSV_RECORD_BYTES } from '../limits.js';
+import { type AddressNames, RANKS, rankOf } from './address-names.js';
 import type { FormatName } from './choices.js';
 import type { PathStep } from './field-path.js';
 import type { Recognized } from './logs.js';
-
-/** The names of fields that hold addresses: data/address-names.json. */
-export type AddressNames = Record<'client' | 'machine' | 'server' | 'forwarded' | 'never', readonly string[]>;
 
 /** What was found: options of an enrichment, and the other fields that have addresses. */
 export interface Finding {
@@ -84,60 +82,22 @@ class Fields {
     }));
     // Events of several kinds share a file: the name that most of them use goes before a better one that few use. A list has
     // several addresses in an event.
-    const clients = ranked.filter(({ path, rank }) => rank < MACHINE && !path.includes('[]'));
+    const clients = ranked.filter(({ path, rank }) => rank < RANKS.unnamed && !path.includes('[]'));
     const most = Math.max(...clients.map(({ addresses }) => addresses));
     const order = ({ rank, addresses }: { rank: number; addresses: number }): number =>
-      rank < MACHINE && addresses < LEAST_PART * most ? rank + RARE : rank;
-    const [first, ...others] = ranked.filter(({ rank }) => rank < NEVER).sort((a, b) => order(a) - order(b));
+      rank < RANKS.unnamed && addresses < LEAST_PART * most ? rank + RARE : rank;
+    const [first, ...others] = ranked.filter(({ rank }) => rank < RANKS.never).sort((a, b) => order(a) - order(b));
     if (first === undefined) return undefined;
     return {
       field: [first.path],
       lenient: first.lenient > 0 ? true : undefined,
       others: others.map(({ path }) => path),
-      isUntrusted: first.rank === FORWARDED,
+      isUntrusted: first.rank === RANKS.untrusted,
     };
   }
 }
 
 const RARE = 5_000;
-const MACHINE = 9_000;
-const UNNAMED = 10_000;
-const SERVER = 20_000;
-const FORWARDED = 30_000;
-/** Versions and masks look like addresses. */
-const NEVER = 40_000;
-
-function wordsOf(name: string): string[] {
-  return name
-    .replace(/([a-z])(?=[A-Z])/g, '$1 ')
-    .toLowerCase()
-    .split(/[^\p{L}\p{N}]+/u);
-}
-
-/** Returns the place of a field in the order of names; lower is better. Its path counts as a whole, and without its first keys. */
-function rankOf(path: string, { client, machine, server, forwarded, never }: AddressNames): number {
-  const keys = path
-    .replace(/\\(.)/g, '$1')
-    .replace(/\[\d*\]/g, '')
-    .split(/[.:/]/);
-  const tails = keys.map((_, at) =>
-    keys
-      .slice(at)
-      .join('')
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}]/gu, ''),
-  );
-  if (tails.some((tail) => forwarded.includes(tail))) return FORWARDED;
-  const [whole] = tails;
-  if (client.includes(whole!)) return client.indexOf(whole!);
-  if (machine.includes(whole!)) return MACHINE;
-  const parts = wordsOf(path);
-  if (wordsOf(keys.at(-1)!).some((part) => never.includes(part))) return NEVER;
-  if ([...parts, ...tails].some((part) => server.includes(part))) return SERVER;
-  const ranks = [...tails, ...parts].map((tail) => client.indexOf(tail)).filter((rank) => rank >= 0);
-  if (ranks.length === 0) return parts.some((part) => machine.includes(part)) ? MACHINE : UNNAMED;
-  return client.length + Math.min(...ranks);
-}
 
 /** Returns a key as it is written in a path. */
 function escaped(key: string): string {
@@ -317,7 +277,7 @@ function findInPairs(lines: readonly string[], names: AddressNames): Finding | u
     for (const [, key, quoted, value] of pairs) fields.add(escaped(key!), quoted ?? value!);
   }
   const found = fields.best(names);
-  const isClient = found !== undefined && rankOf(found.field![0]!, names) < UNNAMED;
+  const isClient = found !== undefined && rankOf(found.field![0]!, names) < RANKS.unnamed;
   return isClient && matches >= LEAST_SHARE * lines.length ? { format: 'logfmt', ...found } : undefined;
 }
 

@@ -1,10 +1,11 @@
 /** The logs and the fields that ipatlas knows by name: data/logs.json and data/address-names.json. */
 import { readFileSync } from 'node:fs';
 import { packageFile } from '../package-root.js';
-import type { AddressNames } from './find-fields.js';
+import type { AddressNames } from './address-names.js';
 import type { Logs } from './logs.js';
 
 let known: Logs | undefined;
+let names: AddressNames | undefined;
 
 /** Returns the logs that ipatlas knows. */
 export function knownLogs(): Logs {
@@ -14,5 +15,6 @@ export function knownLogs(): Logs {
 
 /** Returns the names of fields that hold addresses. */
 export function addressNames(): AddressNames {
-  return JSON.parse(readFileSync(packageFile('data/address-names.json'), 'utf8')) as AddressNames;
+  names ??= JSON.parse(readFileSync(packageFile('data/address-names.json'), 'utf8')) as AddressNames;
+  return names;
 }

@@ -1,9 +1,10 @@
 /** The names of logs, and the options that each sets. The page has them, too. */
 import { misuse } from '../errors.js';
+import type { Grammar } from './address-names.js';
 import type { AddressPick, InputFormat } from './choices.js';
 
 /** The options that a name sets; see schemas/logs.schema.json. */
-export interface Log {
+export interface Log extends Grammar {
   title: string;
   page: string;
   version: string;
@@ -15,7 +16,6 @@ export interface Log {
   lenient?: boolean;
   pick?: AddressPick;
   strings?: boolean;
-  untrusted?: string[];
   time?: string;
   line?: string;
   head?: string;

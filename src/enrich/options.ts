@@ -12,7 +12,8 @@ import {
 } from '../limits.js';
 import { type AddressPick, FORMAT_NAMES, type FormatName, type InputFormat, PICKS } from './choices.js';
 import { EACH, hasElements, type PathStep, parsePath, pathText, splitAlternatives, splitSpec } from './field-path.js';
-import { knownLogs } from './known-logs.js';
+import type { TextRoles } from './kernel/roles.js';
+import { addressNames, knownLogs } from './known-logs.js';
 import { type Log, type Logs, logOf } from './logs.js';
 import {
   type Addable,
@@ -134,8 +135,8 @@ export interface EnrichOptions {
   pick?: AddressPick | undefined;
   /** Whether strings of JSON are free text, in which the address is anywhere. Default: false. */
   searchesStrings?: boolean | undefined;
-  /** For text: where one of these texts precedes the first address, the client may have written it, and the last address counts. */
-  untrusted?: readonly string[] | undefined;
+  /** For text: by what roles one of several addresses is chosen. Default: they have none. */
+  roles?: TextRoles | undefined;
   /** What to do instead of adding results to the records, if anything. */
   query?: RecordQuery | undefined;
   /** The UTC day whose answers all lines have, `YYYY-MM-DD`; default: those of the release. */
@@ -472,7 +473,18 @@ export function parseLogOptions(requested: RequestedOptions, log: Log, nameOf: O
     lenient: lenient || log.lenient,
     pick: pick ?? log.pick,
   };
-  return parseOptions({ ...requested, ...own }, nameOf, log);
+  return { ...parseOptions({ ...requested, ...own }, nameOf, log), roles: rolesOf(requested, log) };
+}
+
+/** Returns the roles of addresses in text. Who asks for the first or the last address gets it. */
+function rolesOf({ pick, format }: RequestedOptions, log?: Log): TextRoles | undefined {
+  const hasTexts = (log?.format ?? format) === 'text' || log?.strings === true;
+  if (!hasTexts || pick === 'first' || pick === 'last') return undefined;
+  const all =
+    log !== undefined && log.format === 'text'
+      ? [{ ...log, programs: [] }]
+      : Object.values(knownLogs()).filter(({ programs }) => programs !== undefined);
+  return { names: addressNames(), grammars: all };
 }
 
 function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: Log): InputOptions {
@@ -511,7 +523,7 @@ function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: L
     lenient,
     pick,
     searchesStrings: log?.strings,
-    untrusted: log?.untrusted,
+    roles: rolesOf(requested),
     ...dates,
   };
 }

@@ -1,11 +1,8 @@
 /** What a twin writes is found: random tables, documents, lines of JSON and lists, with the field at random places. */
-import { readFileSync } from 'node:fs';
-import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { findFields } from '../../src/enrich/find-fields.js';
 import { addressNames } from '../../src/enrich/known-logs.js';
-import { packageFile } from '../../src/package-root.js';
 import { recordReader } from '../../src/page/log-lines.js';
 
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 300));
@@ -85,13 +82,4 @@ describe('the field that a twin writes is found, or named as another one', () =>
       { numRuns: RUNS },
     );
   });
-});
-
-it('data/address-names.json matches its schema, and no name is in two lists', () => {
-  const read = (path: string) => JSON.parse(readFileSync(packageFile(path), 'utf8'));
-  const validate = new Ajv2020().compile(read('schemas/address-names.schema.json'));
-  validate(read('data/address-names.json'));
-  expect(validate.errors).toBeNull();
-  const all = [names.client, names.server, names.forwarded, names.never].flat();
-  expect(all.filter((name, at) => all.indexOf(name) !== at)).toEqual([]);
 });

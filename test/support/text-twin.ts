@@ -19,13 +19,19 @@ function withPort(text: string): string | undefined {
 }
 
 /** The address in a word, as the head of text.ts says. */
-function addressInWord(word: string): { address: string; before: string; after: string } | undefined {
+function addressInWord(
+  word: string,
+  isBesideArrow: boolean,
+): { address: string; before: string; after: string } | undefined {
   const text = word.replace(/[.-]+$/, '').replace(/(?<=[^:]):$/, '');
   let names = '';
   for (let name: string | undefined; name !== ''; names += name) {
     [name = ''] = /^(?:(?=[^:]*[^:.\da-f])[^:]+:|:(?!:))/i.exec(text.slice(names.length)) ?? [];
   }
   const parts = text.split(':');
+  const isIPv4 = (one: string): boolean => ipaddr.IPv4.isValidFourPartDecimal(one);
+  const range = /^([^-]*)-(.*)$/s.exec(text);
+  const first = range && isIPv4(range[2]!) ? range[1] : isBesideArrow ? /^(.*)\./s.exec(text)?.[1] : undefined;
   const found = [
     { address: isAddress(text) && /\d/.test(text) ? text : undefined, before: '' },
     { address: withPort(text.slice(names.length)), before: names },
@@ -36,6 +42,7 @@ function addressInWord(word: string): { address: string; before: string; after: 
         .map((other) => `${other}:`)
         .join(''),
     })),
+    { address: first !== undefined && isAddress(first) && /\d/.test(first) ? first : undefined, before: '' },
   ].find(({ address }) => address !== undefined);
   if (found?.address === undefined) return undefined;
   const { address, before } = found;
@@ -44,8 +51,9 @@ function addressInWord(word: string): { address: string; before: string; after: 
 
 /** The addresses of a line. */
 export function addressesIn(line: string): string[] {
-  return [...line.matchAll(/[\w.:-]+/g)].flatMap(({ 0: word, index }) => {
-    const found = addressInWord(word);
+  return [...line.matchAll(/(?<=\[[\d;]*)\d*m|[\w.:-]+/gi)].flatMap(({ 0: word, index }) => {
+    const isBesideArrow = line.startsWith(' > ', index + word.length) || line.slice(0, index).endsWith('> ');
+    const found = addressInWord(word, isBesideArrow);
     if (found === undefined) return [];
     const { address } = found;
     if (address.includes(':') && !MAPPED.check(address, 'ipv6')) return [address];
@@ -91,6 +99,10 @@ const PIECES = [
   'UDP/',
   '/5060',
   '~~',
+  '\x1b[31m',
+  '[1;31m',
+  ' > ',
+  '8.8.8.8-9.9.9.9',
   'version ',
   'Version: ',
   'version="',

@@ -17,6 +17,8 @@ export const VECTOR_LINES = 22;
 
 /** Candidates for values that are looked up together: those of `[]` in a path, and addresses in text. */
 export const CANDIDATES = 256;
+/** Addresses of a line of text that are kept until its best role is known. */
+export const FOUND = 32;
 /** A candidate: its record, the address of its value. */
 export const CANDIDATE_BYTES = 8;
 
@@ -288,3 +290,25 @@ export const SLOT_MISSING_DATE = 56;
 /** Out: addresses of the last run for whose dates the history is damaged. */
 export const SLOT_DAMAGED_HISTORY = 60;
 export const SLOT_BYTES = 64;
+
+// Roles of addresses in text, the best first: the own label of a log, of which the last one in a line counts; versions and masks last.
+export const ROLE_OWN = 0;
+export const ROLE_CLIENT = 1;
+export const ROLE_UNNAMED = 2;
+export const ROLE_UNTRUSTED = 3;
+export const ROLE_SERVER = 4;
+export const ROLE_MACHINE = 5;
+export const ROLE_NEVER = 6;
+/** A name that has a role: its hash, which is not 0, and the role. */
+export const NAME_BYTES = 8;
+export const NAME_ROLE = 4;
+/**
+ * A grammar: addresses of lists of texts, each after a byte with its length, with a zero after the last. A line has it if its
+ * program has one of the names, or if there are none. After an untrusted text, the last address counts; from a rest on, a client has
+ * written the line. Before an address, the texts have a role, in a byte after the length.
+ */
+export const GRAMMAR_PROGRAMS = 0;
+export const GRAMMAR_UNTRUSTED = 4;
+export const GRAMMAR_REST = 8;
+export const GRAMMAR_TEXTS = 12;
+export const GRAMMAR_BYTES = 16;

@@ -27,6 +27,7 @@ import { countryAnswers, memberDay, placeInserts } from './inserts.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
 import { MemoryPlan } from './memory-plan.js';
+import { placeRoles } from './roles.js';
 import { asNumbers, type NetworkBlocks, type OtherRows, placeRows } from './rows.js';
 
 /** Where a slot's areas are, in bytes from the start of the memory. One thread at a time works on a slot. */
@@ -281,13 +282,6 @@ function mayLackObject({ resultPath, ...field }: FieldRequest): boolean {
   );
 }
 
-/** Places the texts after which a line is not trusted; returns 0 for none. */
-function placeUntrusted(plan: MemoryPlan, texts: readonly string[] = []): number {
-  return texts.length === 0
-    ? 0
-    : plan.place(Buffer.from(`${texts.map((text) => String.fromCharCode(text.length) + text).join('')}\0`));
-}
-
 /** Places everything that the threads share; returns the settings, and the key tree. */
 function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRequest) {
   const { query, fields } = options;
@@ -349,7 +343,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     passesOthers: Number(query !== undefined && passesOthers(query)),
     pick: PICKS[options.pick ?? 'public'],
     searchesStrings: Number(options.searchesStrings === true),
-    untrusted: placeUntrusted(plan, options.untrusted),
+    ...placeRoles(plan, options.roles),
     isLenient: Number(options.lenient === true),
     maxLenientBytes: MAX_LENIENT_BYTES,
     maxAddressLength: MAX_ADDRESS_LENGTH,
@@ -381,6 +375,7 @@ function reserveAreas(
   return {
     valueOffsets: plan.reserve(4 * targetCount),
     scratch: plan.reserve(Math.max(longestKey, MAX_LENIENT_BYTES) + abi.SLACK_BYTES),
+    found: plan.reserve(8 * abi.FOUND),
     stack: plan.reserve(2 * (MAX_JSON_DEPTH + 1)),
     lines: plan.reserve(abi.LINE_BYTES * lines),
     values: plan.reserve(4 * values),

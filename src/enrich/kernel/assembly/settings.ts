@@ -121,10 +121,18 @@ export let passesOthers: bool = false;
 
 /** Which address counts where there are several: a `PICK_…` code. */
 export let pick: u32 = 0;
-/** Whether strings of JSON are free text, in which the address is anywhere. */
+/** Whether strings of JSON and cells of tables are free text, in which the address is anywhere. */
 export let searchesStrings: bool = false;
-/** Texts after which a line has what the client has written, each after a byte with its length, and a zero after the last; or 0. */
-export let untrusted: usize = 0;
+/**
+ * Whether addresses in text have roles, see roles.ts. The names of labels by their hashes, `NAME_BYTES` each, in a table of which the
+ * last number is `roleNamesMask`; the texts of all lines, as one grammar; the grammars of logs, `GRAMMAR_BYTES` each.
+ */
+export let hasRoles: bool = false;
+export let roleNames: usize = 0;
+export let roleNamesMask: u32 = 0;
+export let generalTexts: usize = 0;
+export let grammars: usize = 0;
+export let grammarCount: u32 = 0;
 /** Whether addresses in other text are found, and the longest such text. */
 export let isLenient: bool = false;
 export let maxLenientBytes: usize = 0;
@@ -137,6 +145,8 @@ export let maxDepth: u32 = 0;
 // The working areas of the thread.
 /** For each target, the colon before its value in the current line, or 0; 4 bytes each. */
 export let valueOffsets: usize = 0;
+/** Addresses of a text whose best role is not known yet: the beginning and end of each. */
+export let found: usize = 0;
 /** Room for one key or address without its escapes. */
 export let scratch: usize = 0;
 /** The open objects and arrays, 2 bytes each. */

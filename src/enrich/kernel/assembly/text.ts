@@ -1,25 +1,30 @@
 /**
- * Finds the addresses in lines of any text. Of several in a line, lookup.ts chooses one.
+ * Finds the addresses in lines of any text. Of several in a line, those of the best role (roles.ts) count, of which lookup.ts chooses one.
  *
  * A word is a run of ASCII letters, digits, `_`, `.`, `:` and `-`. Punctuation at its end does not count. A word is an address if
  * it is one as a whole, or without a port at its end, or without names and colons at its beginning: `inside:10.0.0.1`,
- * `IPv6:2001:db8::1`. An IPv4 address is also found between two colons. A port follows a colon, or, as tcpdump writes it, a dot;
- * then it has at least two digits.
+ * `IPv6:2001:db8::1`. An IPv4 address is also found between two colons, or as the first one of a range. A port follows a colon, or, as
+ * tcpdump writes it, a dot; then it has at least two digits, or is a name before or after ` > `. Colors (`ESC [31m`) are no part of a word.
  *
  * Times, dates and numbers are not addresses, and versions with letters are not. Two things look like versions and are not
  * taken: what follows `~` or the word "version", and an IPv4 address that follows a word and a slash (`Chrome/120.0.0.0`), unless
  * it has a port (`name/192.0.2.1:8020`, `IPV4/UDP/192.0.2.1/5060`) or the word ends in a digit, as names of hosts do.
  */
 import { IPV4, IPV6, NO_ADDRESS, parseAddress, textEnd, textStart } from './address';
-import { COLON, DOT, MINUS, QUOTE, SPACE, ZERO } from './ascii';
+import { FOUND, ROLE_NEVER, ROLE_OWN, ROLE_UNTRUSTED } from '../abi';
+import { CASE_BIT, COLON, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, ZERO } from './ascii';
 import { addCandidate } from './lookup';
 import { equal, inRange, VECTOR } from './masks';
-import { maxAddressLength, untrusted } from './settings';
+import { grammarOf, isForgeable, machine, programOf, restOf, roleOf } from './roles';
+import { found, maxAddressLength } from './settings';
 
 const SLASH: u32 = 47;
+const SEMICOLON: u32 = 59;
 const EQUALS: u32 = 61;
+const GREATER: u32 = 62;
 const UNDERSCORE: u32 = 95;
 const LETTER_A: u32 = 97;
+const LETTER_M: u32 = 109;
 const TILDE: u32 = 126;
 
 /** Longest port number in digits; shortest one after a dot, where one digit could be the end of a version. */
@@ -145,40 +150,129 @@ function parseWord(word: usize, end: usize, start: usize): u32 {
     while (next < to && load<u8>(next) != <u8>COLON) next++;
     if (next - from >= SHORTEST_IPV4) family = parseWithPort(from, next);
   }
+  // The first one of a range.
+  if (family == NO_ADDRESS) {
+    from = word;
+    let dash = word;
+    while (dash < to && load<u8>(dash) != <u8>MINUS) dash++;
+    if (dash < to && parseWhole(dash + 1, to) == IPV4) family = parseWhole(word, dash);
+  }
+  // The name of a port, as tcpdump writes it.
+  if (family == NO_ADDRESS && isBesideArrow(word, end, start)) {
+    let dot = to;
+    while (dot > word && load<u8>(dot - 1) != <u8>DOT) dot--;
+    if (dot > word + SHORTEST_IPV4) family = parseWhole(word, dot - 1);
+  }
   return family == IPV4 && !isTaken(word, from, start) ? NO_ADDRESS : family;
 }
 
-/** Returns whether a text after which a line has what the client has written is in `from … to`. */
-function hasUntrusted(from: usize, to: usize): bool {
-  for (let text = untrusted; load<u8>(text) != 0; text += 1 + <usize>load<u8>(text)) {
-    const length: usize = load<u8>(text);
-    for (let at = from; at + length <= to; at++) if (memory.compare(at, text + 1, length) == 0) return true;
-  }
-  return false;
+/** Returns whether ` > ` is after a word, or before it. */
+@inline function isBesideArrow(word: usize, end: usize, start: usize): bool {
+  const isBefore = load<u8>(end) == <u8>SPACE && load<u8>(end + 1) == <u8>GREATER && load<u8>(end + 2) == <u8>SPACE;
+  return isBefore || (word >= start + 3 && load<u8>(word - 1) == <u8>SPACE && load<u8>(word - 2) == <u8>GREATER);
+}
+
+/** Returns whether the first address of a text is at its beginning, which makes it the client's if it has a country; it is added. */
+export function queryFirstWord(value: usize, start: usize, close: usize): bool {
+  const byte: u32 = load<u8>(start);
+  if (!isHex(byte) && byte != COLON) return false;
+  const longest = min(close, start + maxAddressLength + PORT_DIGITS + 2);
+  const end = findAddress(start, start, longest);
+  if (end == 0 || textStart != start || (end == longest && longest != close)) return false;
+  addCandidate(value, familyFound);
+  return true;
 }
 
 /**
- * Adds the first address of a text as a candidate for the value of its line; the last one if the client may have written those before.
+ * Adds the addresses of a text that have its best role as candidates for a value, in their order. Of addresses with the own label of a
+ * log, the last one counts.
+ *
+ * @param start, close the beginning and end of the text
+ * @returns whether there is an address
+ */
+export function queryAddresses(value: usize, start: usize, close: usize): bool {
+  let end = findAddress(start, start, close);
+  if (end == 0) return false;
+  let first = textStart;
+  const firstEnd = textEnd;
+  let from = start;
+  if (findAddress(start, end, close) == 0) {
+    addCandidate(value, parseAddress(first, firstEnd));
+    return true;
+  }
+  const program = programOf(start, close);
+  if (first == machine) {
+    first = textStart;
+    from = end;
+  }
+  const grammar = grammarOf(program, close);
+  if (isForgeable(grammar, start, first)) {
+    let to = from;
+    for (end = findAddress(start, from, close); end != 0; end = findAddress(start, end, close)) {
+      from = textStart;
+      to = textEnd;
+    }
+    addCandidate(value, parseAddress(from, to));
+    return true;
+  }
+  let best: u32 = ROLE_NEVER + 1;
+  let count: u32 = 0;
+  let rest = close;
+  for (end = findAddress(start, from, close); end != 0; end = findAddress(start, end, close)) {
+    const at = textStart;
+    let role = roleOf(at, start, grammar);
+    if (role == ROLE_OWN) {
+      if (best != ROLE_OWN) rest = restOf(grammar, start, close);
+      if (at >= rest) role = ROLE_UNTRUSTED;
+    }
+    if (role > best) continue;
+    if (role < best || role == ROLE_OWN) count = 0;
+    best = role;
+    if (count < <u32>FOUND) {
+      store<u32>(found + (<usize>count << 3), <u32>at);
+      store<u32>(found + (<usize>count << 3), <u32>textEnd, 4);
+    }
+    count++;
+  }
+  for (let i: u32 = 0; i < min(count, <u32>FOUND); i++) {
+    from = load<u32>(found + (<usize>i << 3));
+    end = load<u32>(found + (<usize>i << 3), 4);
+    if (addCandidate(value, parseAddress(from, end))) return true;
+  }
+  if (count <= <u32>FOUND) return true;
+  for (end = findAddress(start, end, close); end != 0; end = findAddress(start, end, close)) {
+    if (roleOf(textStart, start, grammar) == best && addCandidate(value, familyFound)) break;
+  }
+  return true;
+}
+
+/**
+ * Adds the first address of a text as a candidate for the value of its line.
  *
  * @param start the beginning of the line; @param from where the search before has ended; @param close the end of the line's text
  * @returns where the search goes on, or 0 if there was no address
  */
 export function queryNextAddress(value: usize, start: usize, from: usize, close: usize): usize {
-  if (untrusted == 0) return findAddress(value, start, from, close);
-  let end = findAddress(0, start, from, close);
-  if (end != 0 && hasUntrusted(start, textStart)) {
-    while (true) {
-      const next = findAddress(0, start, end, close);
-      if (next == 0) break;
-      from = end;
-      end = next;
-    }
-  }
-  return findAddress(value, start, from, close);
+  const end = findAddress(start, from, close);
+  if (end != 0) addCandidate(value, familyFound);
+  return end;
 }
 
-/** The same for the first address; with `value` 0, it is only found. */
-function findAddress(value: usize, start: usize, from: usize, close: usize): usize {
+/** Returns where a word begins without the end of an escape sequence that sets a color (ECMA-48, 8.3.117): `[1;31m`. */
+function afterColor(word: usize, end: usize, start: usize): usize {
+  let at = word;
+  while (at < end && isDigit(load<u8>(at))) at++;
+  if (at == end || (load<u8>(at) | CASE_BIT) != LETTER_M) return word;
+  let from = word;
+  while (from > start && (isDigit(load<u8>(from - 1)) || load<u8>(from - 1) == <u8>SEMICOLON)) from--;
+  return from > start && load<u8>(from - 1) == <u8>OPENING_BRACKET ? at + 1 : word;
+}
+
+/** The family of the address that was found last. */
+let familyFound: u32 = NO_ADDRESS;
+
+/** Finds the first address of a text. Parameters and result are those of {@link queryNextAddress}. */
+function findAddress(start: usize, from: usize, close: usize): usize {
   let wordEnd = from;
   for (let vector = from; vector < close; vector += VECTOR) {
     const a = v128.load(vector);
@@ -211,10 +305,8 @@ function findAddress(value: usize, start: usize, from: usize, close: usize): usi
       }
       // Most words with colons are times.
       if (dots < IPV4_DOTS && colons < IPV6_COLONS && !hasPair) continue;
-      const family = parseWord(word, wordEnd, start);
-      if (family == NO_ADDRESS) continue;
-      if (value != 0) addCandidate(value, family);
-      return wordEnd;
+      familyFound = parseWord(afterColor(word, wordEnd, start), wordEnd, start);
+      if (familyFound != NO_ADDRESS) return wordEnd;
     }
   }
   return 0;

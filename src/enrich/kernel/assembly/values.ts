@@ -6,9 +6,9 @@ import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './el
 import { longestText, parseText } from './lenient';
 import { valueEnd } from './pairs';
 import { isSettled, parseString, queryValue, resolveQueries, setState, startQueries } from './lookup';
-import { delimiter, fieldCount, format, hasSteps, isLenient, lines, maxLenientBytes, others, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
+import { delimiter, fieldCount, format, hasRoles, hasSteps, isLenient, lines, maxLenientBytes, others, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
 import { closingQuote, unescape } from './strings';
-import { queryNextAddress } from './text';
+import { queryAddresses, queryFirstWord, queryNextAddress } from './text';
 
 // What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
 // its text; the end of its input; the opening quote of the first member that is replaced, and how many are.
@@ -55,8 +55,14 @@ function queryStringText(value: usize, at: usize): bool {
   const close = scratch + length;
   // Ends a port that is searched for after the text.
   store<u8>(close, 0);
-  const first = queryNextAddress(value, scratch, scratch, close);
-  for (let from = first; from != 0; ) from = queryNextAddress(value, scratch, from, close);
+  return searchText(value, scratch, close);
+}
+
+/** Adds the addresses in a text as candidates for a value. Returns whether there are some. */
+@inline function searchText(value: usize, start: usize, close: usize): bool {
+  if (hasRoles) return queryAddresses(value, start, close);
+  const first = queryNextAddress(value, start, start, close);
+  for (let from = first; from != 0; ) from = queryNextAddress(value, start, from, close);
   return first != 0;
 }
 
@@ -142,7 +148,8 @@ function cellLength(from: usize, close: usize): usize {
 /** Replaces the offset of a text with a query for the address that it is. Returns whether it is one. */
 @inline function queryText(value: usize, from: usize, close: usize): bool {
   const length = textLength(from, close);
-  if (length != MISSING && length <= longestText() && queryValue(value, parseText(text, text + length))) return true;
+  const isSearched = length != MISSING && length <= longestText();
+  if (isSearched && (searchesStrings ? searchText(value, text, text + length) : queryValue(value, parseText(text, text + length)))) return true;
   store<u32>(value, recordCount + u32(length == MISSING));
   return false;
 }
@@ -164,6 +171,29 @@ function queryOthers(value: usize, field: u32, first: usize, close: usize): void
  */
 function lookUpText(count: u32): void {
   for (let i: u32 = 0; i < count; i++) store<u32>(values + (<usize>i << 2), recordCount + 1);
+  // With roles, all addresses of a line must be known to choose one.
+  if (hasRoles) {
+    startQueries();
+    for (let i: u32 = 0; i < count; i++) {
+      const line = lines + <usize>i * LINE_BYTES;
+      const start: usize = load<u32>(line, LINE_START);
+      const close: usize = load<u32>(line, LINE_CLOSE);
+      const isFirst = queryFirstWord(values + (<usize>i << 2), start, close);
+      if (!isFirst) queryAddresses(values + (<usize>i << 2), start, close);
+      store<u32>(line, u32(isFirst), LINE_OPEN);
+    }
+    resolveQueries();
+    startQueries();
+    for (let i: u32 = 0; i < count; i++) {
+      const line = lines + <usize>i * LINE_BYTES;
+      const value = values + (<usize>i << 2);
+      if (load<u32>(line, LINE_OPEN) == 0 || isSettled(load<u32>(value))) continue;
+      store<u32>(value, recordCount + 1);
+      queryAddresses(value, load<u32>(line, LINE_START), load<u32>(line, LINE_CLOSE));
+    }
+    resolveQueries();
+    return;
+  }
   let isDone = false;
   while (!isDone) {
     isDone = true;

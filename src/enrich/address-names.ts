@@ -1,0 +1,90 @@
+/** The names of fields, columns and labels that say whose an address is: data/address-names.json. */
+
+/** Roles of names. An address without one is better than an untrusted one, and worse than the client's. */
+export const ROLES = ['client', 'untrusted', 'server', 'machine', 'never'] as const;
+export type Role = (typeof ROLES)[number];
+
+/** Texts of the lines of a log that say which of their addresses is meant; see schemas/logs.schema.json. */
+export interface Grammar {
+  /** A line in a file of several logs has this grammar if the program in its header of syslog begins with one of these. */
+  programs?: readonly string[];
+  untrusted?: readonly string[];
+  rest?: readonly string[];
+  texts?: { [R in Role | 'own']?: readonly string[] };
+}
+
+/** Names in lower case, without separators. Those of the client are in their order, the best first. */
+export interface AddressNames extends Record<Role | 'message' | 'shipper', readonly string[]> {
+  /** Names that have a role in text only. */
+  labels: { [R in Role]?: readonly string[] };
+  /** Texts that have a role in any line. */
+  grammar: Grammar;
+}
+
+/** The place of the worst name of a client in the order of names; of a name without a role, and of the other roles. */
+export const RANKS = { unnamed: 10_000, untrusted: 20_000, server: 30_000, machine: 40_000, never: 50_000 };
+
+/** What separates the parts of a path, and the words of a name. */
+const KEYS = /[.:/]/;
+const WORDS = /[^\p{L}\p{N}]+/u;
+/** Most characters of a name that are looked at. */
+const MAX_NAME = 1000;
+
+function wordsOf(name: string): string[] {
+  return name
+    .replace(/([a-z])(?=[A-Z])/g, '$1 ')
+    .toLowerCase()
+    .split(WORDS)
+    .flatMap((word) => (/\d/.test(word) ? [word, word.replace(/\d+/g, '')] : [word]));
+}
+
+/** Returns a name as it is in the lists. */
+export function plainName(name: string): string {
+  return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
+}
+
+/** Returns the keys of a path, without elements. */
+export function keysOf(path: string): string[] {
+  return path
+    .replace(/\\(.)/g, '$1')
+    .replace(/\[\d*\]/g, '')
+    .split(KEYS);
+}
+
+/** The sets and places of names, made once for each table. */
+const tables = new WeakMap<AddressNames, Record<Role, ReadonlyMap<string, number>>>();
+
+function tableOf(names: AddressNames): Record<Role, ReadonlyMap<string, number>> {
+  const found = tables.get(names);
+  if (found !== undefined) return found;
+  const entries = ROLES.map((role) => [role, new Map(names[role].map((name, at) => [name, at]))]);
+  const table = Object.fromEntries(entries) as Record<Role, ReadonlyMap<string, number>>;
+  tables.set(names, table);
+  return table;
+}
+
+/**
+ * Returns the place of a field in the order of names; lower is better, that of a client is below {@link RANKS}.unnamed. Its path counts
+ * as a whole, without its first keys, and by its words.
+ */
+export function rankOf(path: string, names: AddressNames): number {
+  const { client, untrusted, server, machine, never } = tableOf(names);
+  const keys = keysOf(path.slice(-MAX_NAME)).map(plainName);
+  // The last keys, joined: as many as a name of the table can have.
+  const tails = keys.slice(-4).map((_, at, last) => last.slice(at).join(''));
+  const whole = keys.length <= 4 ? tails[0]! : keys.join('');
+  const has = (list: ReadonlyMap<string, number>, parts: readonly string[]): boolean =>
+    parts.some((one) => list.has(one));
+  if (has(untrusted, tails)) return RANKS.untrusted;
+  const place = client.get(whole) ?? client.get(whole.replace(/\d+/g, ''));
+  if (place !== undefined) return place;
+  if (machine.has(whole)) return RANKS.machine;
+  const words = wordsOf(path.slice(-MAX_NAME));
+  const lastWords = wordsOf(path.slice(-MAX_NAME).split(KEYS).at(-1)!);
+  if (has(never, lastWords)) return RANKS.never;
+  const parts = [...tails, ...words];
+  if (has(server, parts)) return RANKS.server;
+  const places = parts.flatMap((part) => client.get(part) ?? []);
+  if (places.length > 0) return client.size + Math.min(...places);
+  return has(machine, words) ? RANKS.machine : RANKS.unnamed;
+}

@@ -1,0 +1,304 @@
+/**
+ * The role of an address in a text: that of its label, which is what precedes it, or of its place. The names and texts are those of
+ * data/address-names.json and of the log (data/logs.json); ../roles.ts places them.
+ *
+ * A name is a run of letters, digits, `_`, `-` and `.`. Before an address are a name and punctuation: `client: `, `src=`,
+ * `"remoteAddress": "`, `[client `. A name is looked up without its separators as a whole, by its words, and by its last words; words
+ * with spaces between them count as a whole only: `user ip`.
+ */
+import {
+  GRAMMAR_BYTES,
+  GRAMMAR_PROGRAMS,
+  GRAMMAR_REST,
+  GRAMMAR_TEXTS,
+  GRAMMAR_UNTRUSTED,
+  NAME_BYTES,
+  NAME_ROLE,
+  ROLE_CLIENT,
+  ROLE_SERVER,
+  ROLE_UNNAMED,
+  ROLE_UNTRUSTED,
+} from '../abi';
+import { CASE_BIT, COLON, COMMA, DOT, MINUS, OPENING_BRACE, OPENING_BRACKET, PLUS, QUOTE, BACKSLASH, SPACE, TAB, ZERO } from './ascii';
+import { generalTexts, grammars, grammarCount, roleNames, roleNamesMask } from './settings';
+
+const ESCAPE: u8 = 27;
+const SEMICOLON: u32 = 59;
+const LETTER_A: u32 = 97;
+const LETTER_M: u8 = 109;
+const CAPITAL_A: u32 = 65;
+const UNDERSCORE: u32 = 95;
+const APOSTROPHE: u32 = 39;
+const OPENING_PARENTHESIS: u32 = 40;
+const ASTERISK: u32 = 42;
+const PERCENT: u32 = 37;
+const SLASH: u32 = 47;
+const LESS: u32 = 60;
+const EQUALS: u32 = 61;
+const GREATER: u32 = 62;
+const QUESTION: u32 = 63;
+const AT: u32 = 64;
+
+/** Most bytes of a name and of the punctuation after it, and of a word before an address. */
+const NAME_LENGTH: usize = 40;
+const PUNCTUATION: usize = 8;
+const WORD_LENGTH: usize = 64;
+/** FNV-1a, 32 bits. */
+const HASH_START: u32 = 0x811c_9dc5;
+const HASH_FACTOR: u32 = 0x0100_0193;
+
+@inline function isDigit(byte: u32): bool {
+  return byte - ZERO < 10;
+}
+
+@inline function isLetter(byte: u32): bool {
+  return (byte | CASE_BIT) - LETTER_A < 26;
+}
+
+@inline function isCapital(byte: u32): bool {
+  return byte - CAPITAL_A < 26;
+}
+
+@inline function isPunctuation(byte: u32): bool {
+  return (
+    byte == SPACE || byte == TAB || byte == QUOTE || byte == APOSTROPHE || byte == EQUALS || byte == COLON || byte == OPENING_BRACKET ||
+    byte == OPENING_PARENTHESIS || byte == OPENING_BRACE || byte == LESS || byte == BACKSLASH
+  );
+}
+
+/** Returns the bit of the role of a name, 0 if it has none. */
+function bitOf(hash: u32): u32 {
+  for (let slot = hash; ; slot++) {
+    const name = roleNames + <usize>(slot & roleNamesMask) * NAME_BYTES;
+    const found = load<u32>(name);
+    if (found == 0) return 0;
+    if (found == hash) return (<u32>1) << load<u32>(name, NAME_ROLE);
+  }
+  return 0;
+}
+
+/** Returns the role of a name of whose words and last words the bits are given. */
+function roleOfBits(whole: u32, bits: u32): u32 {
+  const all = whole | bits;
+  if ((all & (1 << ROLE_UNTRUSTED)) != 0) return ROLE_UNTRUSTED;
+  if ((whole & (1 << ROLE_CLIENT)) != 0) return ROLE_CLIENT;
+  if ((all & (1 << ROLE_SERVER)) != 0) return ROLE_SERVER;
+  if ((all & (1 << ROLE_CLIENT)) != 0) return ROLE_CLIENT;
+  return all == 0 ? ROLE_UNNAMED : <u32>31 - <u32>clz(all);
+}
+
+/** Where the name begins that was looked up last, without the words before it. */
+let nameStart: usize = 0;
+
+/** Returns the role of the name that ends at an address; `ROLE_UNNAMED` if it has none. */
+function roleOfName(end: usize, start: usize): u32 {
+  const least = end - start > NAME_LENGTH ? end - NAME_LENGTH : start;
+  let tail: u32 = HASH_START;
+  let word: u32 = HASH_START;
+  let bits: u32 = 0;
+  let whole: u32 = 0;
+  let role: u32 = ROLE_UNNAMED;
+  let isPhrase = false;
+  nameStart = end;
+  for (let at = end; at > least; ) {
+    const byte: u32 = load<u8>(--at);
+    const before: u32 = at > least ? load<u8>(at - 1) : 0;
+    const isPart = isLetter(byte) || isDigit(byte);
+    if (isPart) {
+      const small = isLetter(byte) ? byte | CASE_BIT : byte;
+      tail = (tail ^ small) * HASH_FACTOR;
+      word = (word ^ small) * HASH_FACTOR;
+      if (!isPhrase) nameStart = at;
+    }
+    const isSeparator = byte == UNDERSCORE || byte == MINUS || byte == DOT || byte == SPACE;
+    if (!isPart && !isSeparator) break;
+    const isHump = isPart && isCapital(byte) && !isCapital(before);
+    const isEnd = isPart && !(isLetter(before) || isDigit(before));
+    if (!isHump && !isEnd) continue;
+    whole = bitOf(tail);
+    if (isPhrase) {
+      if (whole != 0) role = roleOfBits(whole, 0);
+    } else bits |= whole | bitOf(word);
+    word = HASH_START;
+    const isLast = before != UNDERSCORE && before != MINUS && before != DOT && isEnd;
+    if (isLast && !isPhrase) {
+      role = roleOfBits(whole, bits);
+      isPhrase = true;
+    }
+    if (isLast && (before != SPACE || at < least + 2 || !isLetter(load<u8>(at - 2)))) break;
+  }
+  return role;
+}
+
+/** Returns whether the word that ends before a space is in capitals, as the methods of HTTP are. */
+function isAfterMethod(space: usize, start: usize): bool {
+  let at = space;
+  while (at > start && isCapital(load<u8>(at - 1)) && space - at < 9) at--;
+  return space - at > 2;
+}
+
+/** Returns where an escape sequence that sets a color begins before an address: `ESC [31m`. */
+function beforeColor(address: usize, start: usize): usize {
+  if (address < start + 3 || (load<u8>(address - 1) | <u8>CASE_BIT) != LETTER_M) return address;
+  let at = address - 1;
+  while (at > start && (isDigit(load<u8>(at - 1)) || load<u8>(at - 1) == <u8>SEMICOLON)) at--;
+  return at > start + 1 && load<u8>(at - 1) == <u8>OPENING_BRACKET && load<u8>(at - 2) == ESCAPE ? at - 2 : address;
+}
+
+/** Returns the role of the first text of a list, each after bytes with its length and its role, that ends at an address; -1 if none does. */
+function roleOfTexts(texts: usize, at: usize, start: usize): i32 {
+  for (let text = texts; load<u8>(text) != 0; text += 2 + <usize>load<u8>(text)) {
+    const length: usize = load<u8>(text);
+    const isLast = load<u8>(text + length, 1) == load<u8>(at - 1);
+    if (isLast && at >= start + length && memory.compare(at - length, text + 2, length) == 0) return load<u8>(text, 1);
+  }
+  return -1;
+}
+
+/**
+ * Returns the role of an address by what precedes it.
+ *
+ * @param address its beginning; @param start that of its line; @param grammar of the line, or 0
+ */
+export function roleOf(address: usize, start: usize, grammar: usize): u32 {
+  const at = beforeColor(address, start);
+  let role = grammar == 0 ? -1 : roleOfTexts(load<u32>(grammar, GRAMMAR_TEXTS), at, start);
+  if (role < 0) role = roleOfTexts(load<u32>(generalTexts, GRAMMAR_TEXTS), at, start);
+  if (role >= 0) return role;
+  // The word before it, which may be the beginning of a URL, of a path in a request, or of an address with a user.
+  let word = at;
+  while (word > start && at - word < WORD_LENGTH) {
+    const byte: u32 = load<u8>(word - 1);
+    if (byte <= SPACE || byte == QUOTE || byte == APOSTROPHE) break;
+    if (byte == SLASH && word < at && load<u8>(word) == <u8>SLASH) return ROLE_SERVER;
+    if (byte == QUESTION) return ROLE_UNTRUSTED;
+    word--;
+  }
+  let end = at;
+  if (word < at) {
+    const last: u32 = load<u8>(at - 1);
+    if (last == AT || (last == OPENING_BRACKET && load<u8>(at - 2) == <u8>AT)) return ROLE_SERVER;
+    if (load<u8>(word) == <u8>SLASH && word > start && load<u8>(word - 1) == <u8>SPACE && isAfterMethod(word - 1, start)) return ROLE_UNTRUSTED;
+    // The names of protocols, as Asterisk writes them.
+    if (last == SLASH) end = word;
+  }
+  let skips = end > start && load<u8>(end - 1) == <u8>COLON;
+  const least = end - start > PUNCTUATION ? end - PUNCTUATION : start;
+  for (; end > least && isPunctuation(load<u8>(end - 1)); end--) {
+    if (load<u8>(end - 1) == <u8>OPENING_BRACKET || load<u8>(end - 1) == <u8>OPENING_PARENTHESIS) skips = true;
+  }
+  const found = roleOfName(end, start);
+  if (found != ROLE_UNNAMED || !skips || nameStart == end) return found;
+  // The name of a host or of an interface before the address itself.
+  end = nameStart;
+  while (end > start && (load<u8>(end - 1) == <u8>SPACE || load<u8>(end - 1) == <u8>EQUALS)) end--;
+  return end == nameStart ? found : roleOfName(end, start);
+}
+
+/** Returns where one of some texts, each after a byte with its length, begins in `from … to`, or 0. */
+function findText(texts: usize, from: usize, to: usize): usize {
+  for (let text = texts; load<u8>(text) != 0; text += 1 + <usize>load<u8>(text)) {
+    const length: usize = load<u8>(text);
+    const first = load<u8>(text, 1);
+    for (let at = from; at + length <= to; at++) {
+      if (load<u8>(at) == first && memory.compare(at, text + 1, length) == 0) return at;
+    }
+  }
+  return 0;
+}
+
+/** Returns whether one of some texts, each after a byte with its length, begins at an address. */
+function startsWith(at: usize, close: usize, texts: usize): bool {
+  for (let text = texts; load<u8>(text) != 0; text += 1 + <usize>load<u8>(text)) {
+    const length: usize = load<u8>(text);
+    if (at + length <= close && memory.compare(at, text + 1, length) == 0) return true;
+  }
+  return false;
+}
+
+/** Returns the grammar of a line: the only one, or that of the program in its header of syslog, if there is one; otherwise 0. */
+export function grammarOf(program: usize, close: usize): usize {
+  for (let i: u32 = 0; i < grammarCount; i++) {
+    const grammar = grammars + <usize>i * GRAMMAR_BYTES;
+    const programs: usize = load<u32>(grammar, GRAMMAR_PROGRAMS);
+    if (load<u8>(programs) == 0 || (program != 0 && startsWith(program, close, programs))) return grammar;
+  }
+  return 0;
+}
+
+/** Returns whether a client may have written the addresses of a line before its last one, of which the first begins at an address. */
+export function isForgeable(grammar: usize, start: usize, at: usize): bool {
+  return grammar != 0 && findText(load<u32>(grammar, GRAMMAR_UNTRUSTED), start, at) != 0;
+}
+
+/** Returns where the text of a line begins that a client has written to the end, or the end of the line. */
+export function restOf(grammar: usize, start: usize, close: usize): usize {
+  const own: usize = grammar == 0 ? 0 : findText(load<u32>(grammar, GRAMMAR_REST), start, close);
+  const general = findText(load<u32>(generalTexts, GRAMMAR_REST), start, close);
+  return min(own == 0 ? close : own, general == 0 ? close : general);
+}
+
+@inline function isTime(at: usize): bool {
+  return isDigit(load<u8>(at)) && isDigit(load<u8>(at, 1)) && load<u8>(at, 2) == <u8>COLON && isDigit(load<u8>(at, 3)) &&
+    load<u8>(at, 5) == <u8>COLON && isDigit(load<u8>(at, 6)) && isDigit(load<u8>(at, 7));
+}
+
+/** Returns the end of a fraction of a second, if there is one. */
+function afterFraction(at: usize): usize {
+  if (load<u8>(at) != <u8>DOT && load<u8>(at) != <u8>COMMA) return at;
+  do at++;
+  while (isDigit(load<u8>(at)));
+  return at;
+}
+
+/** Returns the end of a time as RFC 3164 or RFC 3339 has it, or 0. Reads at most 40 bytes, and stops at what is not a time. */
+function afterTime(at: usize): usize {
+  if (isLetter(load<u8>(at)) && isLetter(load<u8>(at, 2)) && load<u8>(at, 3) == <u8>SPACE && load<u8>(at, 6) == <u8>SPACE) {
+    at += 7;
+    if (isDigit(load<u8>(at, 3)) && load<u8>(at, 4) == <u8>SPACE) at += 5;
+    return isTime(at) ? afterFraction(at + 8) : 0;
+  }
+  if (load<u8>(at, 4) != <u8>MINUS || load<u8>(at, 7) != <u8>MINUS || load<u8>(at, 10) != 84 || !isDigit(load<u8>(at)) || !isTime(at + 11)) return 0;
+  at = afterFraction(at + 19);
+  if (load<u8>(at) == 90) return at + 1;
+  if (load<u8>(at) != <u8>PLUS && load<u8>(at) != <u8>MINUS) return 0;
+  do at++;
+  while (isDigit(load<u8>(at)) || load<u8>(at) == <u8>COLON);
+  return at;
+}
+
+/** Where the machine is in the header of the line that was looked at last, if it has one. */
+export let machine: usize = 0;
+
+/**
+ * Returns where the program is in the header of syslog (RFC 3164, RFC 5424, or with a time as rsyslog and syslog-ng write it), or 0 if
+ * the text has no such header. The program comes after the machine; other logs have requests and numbers there.
+ */
+export function programOf(start: usize, close: usize): usize {
+  machine = 0;
+  let at = start;
+  const hasPriority = load<u8>(at) == <u8>LESS;
+  if (hasPriority) {
+    do at++;
+    while (isDigit(load<u8>(at)));
+    if (load<u8>(at++) != <u8>GREATER) return 0;
+    if (isDigit(load<u8>(at)) && load<u8>(at, 1) == <u8>SPACE) at += 2;
+  }
+  const isIso = isDigit(load<u8>(at));
+  at = afterTime(at);
+  if (at == 0 || load<u8>(at) != <u8>SPACE) return 0;
+  const host = at + 1;
+  do at++;
+  while (at < close && load<u8>(at) != <u8>SPACE);
+  if (++at >= close) return 0;
+  if (!hasPriority) {
+    const byte: u32 = load<u8>(at);
+    let end = at;
+    while (end < close && (isCapital(load<u8>(end)) || isDigit(load<u8>(end)))) end++;
+    if (isCapital(byte) && end - at > 2 && load<u8>(end) == <u8>SPACE) return 0;
+    const isNumbered = isDigit(byte) && (!isIso || load<u8>(end) == <u8>COMMA || load<u8>(end) == <u8>COLON);
+    if (!isLetter(byte) && !isNumbered && byte != PERCENT && byte != ASTERISK && byte != COLON) return 0;
+  }
+  machine = host;
+  return at;
+}
