@@ -16,6 +16,7 @@ import { verifyWithReport } from '../src/database/verify.js';
 import { AtlasError } from '../src/errors.js';
 import { HISTORY_DAYS } from '../src/limits.js';
 import { LABELS, NETWORKS } from '../src/rangefile/partitions.js';
+import { checkOf, sampleRows } from './checking/check-stage.js';
 import { unpackRelease } from './compact-release.js';
 import { loadOverrides, type Override } from './config/overrides.js';
 import { loadReference, type Reference } from './config/reference.js';
@@ -263,7 +264,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     return fetched && { ...input, fetched };
   };
   const result = await timed(context, 'ingest', () => ingestSources(requested, context, { reference, findEarlier }));
-  const { ingested, inputs: read, owned } = result;
+  const { ingested, inputs: read, owned, samples } = result;
   const fetched = read.map((input) => input.fetched);
   const identity = identify(read);
   const stillUnchanged = read.some((input, index) => input !== requested[index])
@@ -277,6 +278,11 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
   const evidence = config.merge === 'evidence' ? fetched.map(({ source }) => source) : undefined;
   const inputs = manifestInputs(config.merge, fetched, ingested);
   const networksDate = dateOfNetworks(inputs, ingested);
+  const check = checkOf(
+    { sources: [...ingested], evidence, owned, overrides, reference },
+    sampleRows(samples, config.overrides, overrides),
+    note,
+  );
   const delegations = ingested.find((_source, index) => fetched[index]!.source.kind === 'registry')?.v6;
   // A function of its own, and it empties the list of the sources, so that columns are not in memory for longer than needed.
   const mergeAndCompile = async (): Promise<FinishedRelease> => {
@@ -291,7 +297,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     return timed(context, 'compile', () => compile({ ...made, overrides: overridesFile }, context));
   };
   const compiled = await mergeAndCompile();
-  const forced = await publishGated(compiled, context, { ...publishing, delegations });
+  const forced = await publishGated(compiled, context, { ...publishing, delegations, check });
   // Only now: files that cannot be read, or that the gates refuse, must not become the copy that later builds fall back to.
   await accept(read);
   return { id: compiled.id, outcome: 'published', forced };

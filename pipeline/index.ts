@@ -1,6 +1,7 @@
 /** The only module of the pipeline that the command line imports. What takes long to load is loaded when it is called. */
 import { withPackages } from '../src/optional-packages.js';
 import type { BuildOptions, BuildResult } from './build.js';
+import type { DeepCheck } from './checking/check-stage.js';
 import type { Explanation } from './explain/explain.js';
 import type { ImportOptions } from './operations/import-history.js';
 import type { PullOptions, PullResult } from './pull.js';
@@ -28,6 +29,12 @@ export type { PullOptions, PullResult } from './pull.js';
 export async function build(options: BuildOptions): Promise<BuildResult> {
   const loaded = await import('./build.js');
   return loaded.build(options);
+}
+
+/** As `checkStoredRelease` of checking/check-stage.ts. */
+export async function checkStoredRelease(dataDir: string, dir: string): Promise<DeepCheck> {
+  const loaded = await import('./checking/check-stage.js');
+  return loaded.checkStoredRelease(dataDir, dir);
 }
 
 /** As `explain` of explain/explain.ts. */

@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import { currentReleaseId, REPORT_FILE, type Refusal } from '../src/database/release.js';
-import { verifyRelease } from '../src/database/verify.js';
+import { type VerifiedRelease, verifyRelease } from '../src/database/verify.js';
 import { messageOf } from '../src/errors.js';
 import { makeFolder, replaceFile } from '../src/files.js';
 import type { BoundedRanges } from '../src/range/columns.js';
@@ -18,7 +18,7 @@ import type { SourcesConfig } from './config/sources.js';
 import { checkRolledBack, type GateResult, keepRefused, recordForce, refusalError } from './gates/refusal.js';
 import { removeUnusedFiles } from './operations/prune.js';
 import { forgetRolledBack } from './operations/rollback.js';
-import { type FinishedRelease, type StageContext, timed } from './stage.js';
+import { type FinishedRelease, type StageContext, type StageResult, timed } from './stage.js';
 import { compareWithCurrent, type GateInput } from './stages/gate.js';
 import { publish } from './stages/publish.js';
 
@@ -38,6 +38,8 @@ export interface PublishOptions {
   command: 'build' | 'pull';
   /** Days of own publications that the archive keeps; 0 for no history. */
   historyDays: number;
+  /** Checks the release against the rows of its sources, if they are at hand. */
+  check?: ((verified: VerifiedRelease, dir: string) => Promise<StageResult<Refusal[]>>) | undefined;
 }
 
 /** Returns what stays in use if a release is refused. */
@@ -55,12 +57,14 @@ export function currentText(dataDir: string): string {
 export async function publishGated(
   release: FinishedRelease,
   context: StageContext,
-  { config, force, command, historyDays, ...checks }: PublishOptions,
+  { config, force, command, historyDays, check, ...checks }: PublishOptions,
 ): Promise<Refusal[]> {
   const { dataDir, workDir, note } = context;
-  const verified = await timed(context, 'verify', () => {
-    const output = verifyRelease(release.dir);
-    return { output, counts: { ipv4_ranges: output.file.count4, ipv6_ranges: output.file.count6 } };
+  const { verified, wrong } = await timed(context, 'verify', async () => {
+    const verified = verifyRelease(release.dir);
+    const checked = await check?.(verified, release.dir);
+    const counts = { ipv4_ranges: verified.file.count4, ipv6_ranges: verified.file.count6, ...checked?.counts };
+    return { output: { verified, wrong: checked?.output ?? [] }, counts };
   });
   const inputHash = verified.manifest.input_hash;
   const gated = await timed(context, 'gate', () =>
@@ -70,7 +74,7 @@ export async function publishGated(
     }),
   );
   const rolledBack = checkRolledBack(dataDir, inputHash);
-  const result: GateResult = { ...gated, refusals: [...rolledBack, ...gated.refusals] };
+  const result: GateResult = { ...gated, refusals: [...wrong, ...rolledBack, ...gated.refusals] };
   const { refusals, gates, sourceChanges } = result;
   const outcome = refusals.length === 0 ? 'published' : force ? 'forced' : 'refused';
   const finished = new Date().toISOString();

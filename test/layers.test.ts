@@ -29,6 +29,7 @@ const PIPELINE_LAYERS = [
   ['fetching', 'source-formats', 'release-id.ts', 'release-mirror.ts', 'compact-release.ts'],
   ['operations'],
   ['gates', 'explain', 'distribution'],
+  ['checking'],
   ['stages'],
   ['publish-gated.ts'],
   ['build.ts', 'pull.ts'],

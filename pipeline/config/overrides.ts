@@ -24,6 +24,8 @@ export interface Override {
   /** Last address, inclusive. */
   last: Uint32Array;
   result: Exclude<Assignment, { kind: 'embedded' }>;
+  /** The range as the file has it. */
+  text: string;
   note: string;
   /** Line of the file, from 1. */
   line: number;
@@ -109,7 +111,7 @@ export function loadOverrides(path: string, reference: CountryReference, asOf: s
     if (typeof result === 'string') addProblem(table, line, result);
     if (typeof range === 'string' || typeof result === 'string') continue;
     if (expires !== '' && expires <= asOf) expired++;
-    else rows.push({ ...range, result, note, line });
+    else rows.push({ ...range, result, text: cells.range, note, line });
   }
   refuseProblems([table]);
   return { rows, expired };

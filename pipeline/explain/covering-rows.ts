@@ -118,7 +118,7 @@ async function rowsOfSource(
   const result = await readSource(
     source,
     () => {},
-    ({ family, first, last, code, file, csv, row }) => {
+    ({ family, first, last, code, file, written }) => {
       eachInside(targets, family, first, last, (target) => {
         const country = isOfNetworks ? undefined : resolveCountry(reference, code);
         const words = addressWords(family);
@@ -134,7 +134,8 @@ async function rowsOfSource(
           text: code,
         };
         rows.push(covering);
-        if (csv === undefined) return;
+        if (written?.csv === undefined) return;
+        const { csv, row } = written;
         if (!located.has(csv)) located.set(csv, new Map());
         const ofFile = located.get(csv)!;
         ofFile.set(row, [...(ofFile.get(row) ?? []), covering]);

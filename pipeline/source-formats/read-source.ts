@@ -15,6 +15,7 @@ import {
   type MmdbFormat,
   notationColumns,
   type RangeFiles,
+  type RangeNotation,
   resolveFormat,
 } from './formats.js';
 import type { Operator, OperatorRegions } from './operator-ranges.js';
@@ -48,6 +49,7 @@ export interface SourceInput {
     maxRejectShare: number;
     /** What to do if it cannot be read. */
     advice?: string;
+    kind?: string;
   };
   fetched: Pick<FetchedSource, 'files'>;
   /** AS numbers of the networks whose space the caller wants to know. */
@@ -73,10 +75,19 @@ export interface LocatedRange {
   /** The country code, as in `codes` of the result; or the AS number, as `AS15169`. */
   code: string;
   file: FetchedFile;
+  /** Undefined in a file without text. */
+  written: WrittenRow | undefined;
+}
+
+/** How the file has a range. */
+export interface WrittenRow {
   /** Where the row can be looked up; undefined in a file without lines. */
   csv: CsvFile | undefined;
-  /** Number of the row in a file with lines. */
+  /** Number of the row in `csv`, else of the range. */
   row: number;
+  notation: RangeNotation;
+  /** Returns the cells of the range, in the order of `notationColumns`. */
+  texts: () => string[];
 }
 
 /** Receives every range that is read, in order. */
@@ -215,11 +226,11 @@ class SourceRows {
     this.rejects.beginFile(file.name);
   }
 
-  append(family: Family, first: Uint32Array, last: Uint32Array, code: number, csv?: CsvFile, row = 0): void {
+  append(family: Family, first: Uint32Array, last: Uint32Array, code: number, written?: WrittenRow): void {
     (family === 4 ? this.#v4 : this.#v6).add(first, last, 0, code);
     if (this.#onRange === undefined) return;
     const text = this.networks === undefined ? this.codes.codes[code]! : `AS${this.networks.asns[code]}`;
-    this.#onRange({ family, first, last, code: text, file: this.#file!, csv, row });
+    this.#onRange({ family, first, last, code: text, file: this.#file!, written });
   }
 
   result(
@@ -289,7 +300,9 @@ async function readOperatorFile(
     const problem = country === undefined ? 'the region is missing' : parseCidrRange(prefix, range);
     const code = rows.codes.index(country ?? '');
     if (problem === undefined && typeof code === 'number') {
-      rows.append(range.family, range.first, range.last, code);
+      const texts = (): string[] => [prefix];
+      const written = { csv: undefined, row: rows.count + 1, notation: { cidr: { network: 0 } }, texts };
+      rows.append(range.family, range.first, range.last, code, written);
     } else rows.rejects.add(rows.count + 1, `${prefix} ${region}`, problem ?? String(code));
   }
   if (unknown.size > 0) {
@@ -308,6 +321,8 @@ class CsvSourceReader {
   readonly #locations = new Map<string, string>();
   /** The range of the current row. */
   readonly #range = emptyRange();
+  /** How the current file writes ranges. */
+  #written: { notation: RangeNotation; columns: readonly number[] } | undefined;
   /** Receives every row if the space of networks is wanted. */
   readonly #delegations: Delegations | undefined;
 
@@ -375,7 +390,9 @@ class CsvSourceReader {
     if (typeof found === 'string' && breaks === 0) found = parse(cells.map((cell) => cell.trim()));
     if (typeof found === 'number') {
       const { family, first, last } = this.#range;
-      this.#rows.append(family, first, last, found, csv, row);
+      const { notation, columns } = this.#written!;
+      const texts = (): string[] => columns.map((column) => cells[column]!.trim());
+      this.#rows.append(family, first, last, found, { csv, row, notation, texts });
     } else if (found !== null) {
       this.#rows.rejects.add(row, '', found, breaks);
     }
@@ -386,6 +403,7 @@ class CsvSourceReader {
     const range = this.#range;
     const numbers = (columns: readonly Column[]): number[] => columns.map((column) => columnNumber(column, header));
     const rangeColumns = numbers(notationColumns(ranges));
+    this.#written = { notation: ranges, columns: rangeColumns };
     const isJoined = 'country' in content && typeof content.country === 'object';
     const contentColumns = numbers(isJoined ? (content.country as CountryJoin).keys : [contentColumn(content)]);
     const width = Math.max(...rangeColumns, ...contentColumns) + 1;

@@ -9,6 +9,7 @@ import { formatAddress } from '../../src/address/format.js';
 import { addressWords, rangeSize } from '../../src/address/words.js';
 import { AtlasError } from '../../src/errors.js';
 import { counted } from '../../src/text-table.js';
+import { RowSample } from '../checking/sample.js';
 import type { Reference } from '../config/reference.js';
 import { type OwnedRange, OwnerSpace } from '../merging/evidence.js';
 import { readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
@@ -31,6 +32,8 @@ export interface IngestResult<Input extends SourceInput> {
   inputs: Input[];
   /** The ranges that belong to networks, as far as the sources tell. */
   owned: OwnedRange[];
+  /** Rows of each source to check before the release is published. */
+  samples: RowSample[];
 }
 
 /**
@@ -45,15 +48,16 @@ export async function ingestSources<Input extends SourceInput>(
   const rejectsPath = path.join(context.dataDir, REJECTS_FILE);
   await rm(rejectsPath, { recursive: true, force: true });
   await writeFile(rejectsPath, '');
-  const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [] };
+  const output: IngestResult<Input> = { ingested: [], inputs: [], owned: [], samples: [] };
   const counts: Record<string, number> = { rows: 0, rejected: 0 };
   const special = OwnerSpace.ofRanges(options.reference.special.filter(({ layer }) => layer === 'over'));
   for (const given of inputs) {
-    const { input, result } = await readUsable(given, options, context, rejectsPath);
+    const { input, result, sample } = await readUsable(given, options, context, rejectsPath);
     const { ingested, skipped } = result;
     output.ingested.push(ingested);
     output.inputs.push(input);
     output.owned.push(...result.owned);
+    output.samples.push(sample);
     const { id, rows, rejected } = ingested;
     const { v4, v6 } = ingested.networks ?? ingested;
     for (const [name, value] of Object.entries({ rows, ipv4: v4.count, ipv6: v6.count, rejected, skipped })) {
@@ -100,26 +104,28 @@ function noteSpecial({ id, v4, v6 }: IngestedSource, special: OwnerSpace, note: 
 async function readUsable<Input extends SourceInput>(
   input: Input,
   { reference, findEarlier }: IngestOptions<Input>,
-  { note }: StageContext,
+  { note, asOf }: StageContext,
   rejectsPath: string,
-): Promise<{ input: Input; result: SourceResult }> {
-  const read = async (from: Input): Promise<SourceResult> => {
+): Promise<{ input: Input; result: SourceResult; sample: RowSample }> {
+  const read = async (from: Input): Promise<{ input: Input; result: SourceResult; sample: RowSample }> => {
     const log = new RejectLog(from.source.id);
+    // As the id of the release does, it follows from the files and the day.
+    const sample = new RowSample(asOf, from.source.kind === 'geofeed');
     try {
-      const result = await readSource(from, note, undefined, log);
+      const result = await readSource(from, note, (range) => sample.add(range), log);
       checkUsableCountries(result.ingested, reference);
-      return result;
+      return { input: from, result, sample };
     } finally {
       await appendFile(rejectsPath, log.rejects.map((reject) => `${JSON.stringify(reject)}\n`).join(''));
     }
   };
   try {
-    return { input, result: await read(input) };
+    return await read(input);
   } catch (error) {
     if (!(error instanceof AtlasError) || error.code !== 'E_BAD_INPUT') throw error;
     const earlier = await findEarlier(input);
     if (earlier === undefined) throw error;
     note(`${error.message}. The build continues with the files of an earlier release`);
-    return { input: earlier, result: await read(earlier) };
+    return read(earlier);
   }
 }

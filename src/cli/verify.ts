@@ -1,7 +1,8 @@
 /** `ipatlas verify`: every byte of a release checked. */
+import { checkStoredRelease } from '../../pipeline/index.js';
 import { releaseDir } from '../database/release.js';
 import { verifyWithReport } from '../database/verify.js';
-import { AtlasError, EXIT, RESTORE_DAYS } from '../errors.js';
+import { AtlasError, EXIT, REBUILD, RESTORE_DAYS } from '../errors.js';
 import { openArchive } from '../history/archive.js';
 import { archiveProblems } from '../history/verify.js';
 import { archivedPartitions } from '../rangefile/partitions.js';
@@ -30,6 +31,7 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
       ? `${JSON.stringify(result)}\n`
       : `release ${result.release} is intact: ${result.ipv4_ranges} IPv4 and ${result.ipv6_ranges} IPv6 ranges${otherText.join('')}, mirror equal\n`,
   );
+  if (values.deep === true) await checkDeep(dataDir, dir);
   const problems =
     positionals.length > 0
       ? []
@@ -39,12 +41,28 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   return EXIT.ok;
 }
 
+/** Checks all rows of the stored sources. @throws AtlasError E_DAMAGED if the release differs from them */
+async function checkDeep(dataDir: string, dir: string): Promise<void> {
+  const { rows, disagreements, withoutText } = await checkStoredRelease(dataDir, dir);
+  for (const name of withoutText) {
+    printNote(`${printable(name)}: its addresses are not text, so ipaddr.js does not check its rows\n`);
+  }
+  if (disagreements.length > 0) {
+    const list = disagreements.map((text) => `  - ${printable(text)}`).join('\n');
+    throw new AtlasError('E_DAMAGED', `${dir} does not have what its sources say:\n${list}\n${REBUILD}`);
+  }
+  printNote(`ipaddr.js and a plain vote agree with the release at ${rows} rows of the sources\n`);
+}
+
 export const command: Command = {
   usage: ['verify [DIR]'],
   description: `Checks a release: the hash of each file against the manifest, the whole structure of the range file, that the SQLite
 mirror has the same ranges and networks, and the form of report.json. DIR is the directory of a release, or a data directory; the default is the current
 release, and then the history is checked, too. The exit code is 5 if anything is damaged.`,
   options: {
+    deep: {
+      help: 'compare the release with all rows of the stored sources, too, as ipaddr.js reads them and a plain vote decides; takes minutes',
+    },
     json: { help: 'print the result as JSON' },
   },
   examples: {

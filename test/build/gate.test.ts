@@ -265,7 +265,7 @@ describe('the limits of the gates', () => {
 it('an IPv4 override does not cover an IPv6 sentinel whose bits only happen to contain that IPv4 address', () => {
   const override = {
     ...{ family: 4 as const, first: Uint32Array.of(0x26000000), last: Uint32Array.of(0x26ffffff) },
-    ...{ result: { kind: 'none' as const, reason: 'unknown' as const }, note: '', line: 1 },
+    ...{ result: { kind: 'none' as const, reason: 'unknown' as const }, text: '', note: '', line: 1 },
   };
   const expected = { kind: 'country' as const, code: 'US' };
   // The bits after the first 16 of 2607:2607:: are 38.7.0.0, but the address is not in 2002::/16.

@@ -42,6 +42,7 @@ function override([first, last, code]: Row): Override {
     first: Uint32Array.from(words(first)),
     last: Uint32Array.from(words(last)),
     result,
+    text: '',
     note: '',
     line: 1,
   };

@@ -1,0 +1,141 @@
+/** The check of a sample before a release is published, and of all rows of a stored release. */
+import { basename, join } from 'node:path';
+import { type ManifestFile, MIRROR_FILE, type Refusal } from '../../src/database/release.js';
+import { type VerifiedRelease, verifyRelease } from '../../src/database/verify.js';
+import { AtlasError } from '../../src/errors.js';
+import { openMirror } from '../../src/mirror/reader.js';
+import { loadOverrides, type Override } from '../config/overrides.js';
+import { loadReference } from '../config/reference.js';
+import { cachedInput, evidenceOf } from '../explain/covering-rows.js';
+import { readSource, type SourceResult } from '../source-formats/read-source.js';
+import type { FetchedFile, StageContext, StageResult } from '../stage.js';
+import { type CheckInput, type Disagreement, ReleaseCheck } from './check-release.js';
+import { type RowSample, type SampledRow, sampledRow } from './sample.js';
+
+/** Disagreements that a message shows. */
+const SHOWN = 5;
+
+/** Rows to check, by position of their source; those of overrides.csv are under -1. */
+export interface RowsToCheck {
+  rows: Map<number, readonly SampledRow[]>;
+  /** Files without address text, which are not checked. */
+  withoutText: string[];
+}
+
+/** Returns the rows to check before a release is published. @param path of overrides.csv */
+export function sampleRows(
+  samples: readonly RowSample[],
+  path: string | undefined,
+  overrides: readonly Override[],
+): RowsToCheck {
+  const rows = new Map<number, readonly SampledRow[]>(samples.map((sample, source) => [source, sample.rows]));
+  if (path !== undefined) rows.set(-1, overrideRows(basename(path), overrides));
+  return { rows, withoutText: samples.flatMap((sample) => [...sample.withoutText]) };
+}
+
+/** Returns the rows of overrides.csv that apply. */
+function overrideRows(file: string, overrides: readonly Override[]): SampledRow[] {
+  return overrides.map(({ line, text, family, first, last }) => {
+    const texts = text.split('-').map((end) => end.trim());
+    const notation = texts.length === 2 ? { text: { first: 0, last: 1 } } : { cidr: { network: 0 } };
+    return { file, csv: undefined, row: line, notation, texts, family, first, last };
+  });
+}
+
+/** Returns disagreements as phrases with file and line. */
+async function describe(found: readonly Disagreement[]): Promise<string[]> {
+  const texts: string[] = [];
+  for (const { row, text } of found.slice(0, SHOWN)) {
+    const line = row.csv === undefined ? row.row : (await row.csv.locate([row.row])).get(row.row)?.line;
+    texts.push(`${row.file}, line ${line} (${row.texts.join(' – ')}): ${text}`);
+  }
+  if (found.length > SHOWN) texts.push(`${found.length - SHOWN} more disagreements`);
+  return texts;
+}
+
+/** Rows that are checked together when all of a release are. */
+const CHUNK_ROWS = 50_000;
+
+/** What a check of all rows found. */
+export interface DeepCheck {
+  rows: number;
+  /** What differs, as phrases with file and line; the first ones. */
+  disagreements: string[];
+  withoutText: string[];
+}
+
+/**
+ * Checks a release at all rows of its sources.
+ *
+ * @param dataDir the data directory, whose cache has the files of its releases
+ * @param dir of the release
+ * @throws AtlasError E_DAMAGED if the release is; E_NO_DATABASE if the files of its sources are not stored
+ */
+export async function checkStoredRelease(dataDir: string, dir: string): Promise<DeepCheck> {
+  const verified = verifyRelease(dir);
+  const { manifest } = verified;
+  const reference = loadReference();
+  const stored = (files: readonly ManifestFile[]): FetchedFile[] => {
+    const found = cachedInput(dataDir, files);
+    if (typeof found !== 'string') return found;
+    const advice = 'only a release that was built here can be checked against its sources; leave out --deep';
+    throw new AtlasError('E_NO_DATABASE', `${found}, which ${manifest.id} was made from, is not stored; ${advice}`);
+  };
+  const asns = new Set(manifest.inputs.flatMap((input) => input.asns ?? []));
+  const inputs = manifest.inputs.map(({ id, format, files }) => ({
+    ...{ source: { id, format, maxRejectShare: 1 }, fetched: { files: stored(files) }, asns },
+  }));
+  const own = manifest.overrides && stored([manifest.overrides])[0]!;
+  const overrides = own === undefined ? [] : loadOverrides(own.path, reference, manifest.as_of).rows;
+  const results: SourceResult[] = [];
+  for (const input of inputs) results.push(await readSource(input, () => {}));
+  const sources = results.map(({ ingested }) => ingested);
+  const owned = results.flatMap((result) => result.owned);
+  const mirror = openMirror(join(dir, MIRROR_FILE));
+  try {
+    const evidence = evidenceOf(manifest);
+    const check = new ReleaseCheck({ sources, evidence, owned, overrides, reference }, verified, mirror);
+    const found = check.check(new Map([[-1, own === undefined ? [] : overrideRows(own.name, overrides)]]));
+    const withoutText = new Set<string>();
+    let rows = overrides.length;
+    for (const [source, input] of inputs.entries()) {
+      const chunk: SampledRow[] = [];
+      const checkChunk = (): void => {
+        rows += chunk.length;
+        found.push(...check.check(new Map([[source, chunk.splice(0)]])));
+      };
+      await readSource(
+        input,
+        () => {},
+        (range) => {
+          const row = sampledRow(range);
+          if (row === undefined) withoutText.add(range.file.name);
+          else if (chunk.push(row) === CHUNK_ROWS) checkChunk();
+        },
+      );
+      checkChunk();
+    }
+    return { rows, disagreements: await describe(found), withoutText: [...withoutText] };
+  } finally {
+    mirror.close();
+  }
+}
+
+/** Returns a function that checks a compiled release, for stage `verify`. */
+export function checkOf(input: CheckInput, { rows, withoutText }: RowsToCheck, note: StageContext['note']) {
+  return async (verified: VerifiedRelease, dir: string): Promise<StageResult<Refusal[]>> => {
+    for (const name of withoutText) note(`${name}: its addresses are not text, so ipaddr.js does not check its rows`);
+    const mirror = openMirror(join(dir, MIRROR_FILE));
+    try {
+      const found = new ReleaseCheck(input, verified, mirror).check(rows);
+      const messages = await describe(found);
+      const checked = [...rows.values()].reduce((sum, each) => sum + each.length, 0);
+      return {
+        output: messages.map((message) => ({ gate: 'check', message: `a check by ipaddr.js disagrees: ${message}` })),
+        counts: { checked_rows: checked },
+      };
+    } finally {
+      mirror.close();
+    }
+  };
+}
