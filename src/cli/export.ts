@@ -2,20 +2,24 @@
 
 import { join } from 'node:path';
 import type { EmbeddedScheme } from '../address/embedded.js';
+import type { Family } from '../address/parse.js';
 import { isListed, parseCountryList } from '../country/memberships.js';
 import { type Manifest, RELEASES_DIR, readManifest, releaseDir, releaseIds, sourcesOf } from '../database/release.js';
 import { noPartition, openReleasePartition, openReleaseRanges } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
 import { joinFiles } from '../export/joint.js';
+import { limitEntries } from '../export/limited.js';
 import { ASN_DATABASE_TYPE, BOTH_DATABASE_TYPE, DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
-import { NFT_SET_NAME } from '../export/nft.js';
 import { writeFile } from '../export/output.js';
+import type { ExportedRange } from '../export/ranges.js';
+import { SET_NAME } from '../export/sets.js';
 import { rangesAt } from '../history/day.js';
 import { withPackages } from '../optional-packages.js';
 import { COUNTRIES, NETWORKS, otherPartitions, type Partition } from '../rangefile/partitions.js';
 import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
 import { isTerminal, STANDARD_FD } from '../standard-streams.js';
+import { counted, grouped } from '../text-table.js';
 import {
   type Command,
   type Invocation,
@@ -28,9 +32,14 @@ import {
   text,
   usageError,
 } from './command.js';
+import { wholeNumber } from './number-flags.js';
 
-/** How programs read the files; it has a heading for each format of theirs. */
-const PROGRAMS_PAGE = 'https://github.com/ipatlas/ipatlas/blob/main/docs/programs.md';
+/** How programs read the files; it has a heading for each format but those of some firewalls, which are in the other guide. */
+const DOCS = 'https://github.com/ipatlas/ipatlas/blob/main/docs';
+const programsPage = (format: string): string =>
+  format !== 'nft' && (SET_FORMATS as readonly string[]).includes(format)
+    ? `${DOCS}/exports.md#other-firewalls`
+    : `${DOCS}/programs.md#${format}`;
 
 const usage = (message: string): AtlasError => usageError(message, 'export');
 
@@ -96,10 +105,10 @@ function defaultSet(values: OptionValues): string {
   return values.eu === true && values.countries === undefined ? 'eu' : 'countries';
 }
 
-/** Name of the nft sets, without the family's digit. */
+/** Name of the sets of a firewall, without the family's digit. */
 function setName(values: OptionValues): string {
   const name = text(values, 'set') ?? defaultSet(values);
-  if (NFT_SET_NAME.test(name)) return name;
+  if (SET_NAME.test(name)) return name;
   throw usage(`--set is ${JSON.stringify(name)}; it can be up to 30 letters, digits and "_", a letter first`);
 }
 
@@ -153,15 +162,17 @@ function chosenRanges(dataDir: string, values: OptionValues): ChosenRanges {
   };
 }
 
-/** The formats that can have the networks of an operator. */
-const ASN_FORMATS: readonly FormatName[] = ['cidr', 'nginx', 'haproxy', 'nft'];
+/** The formats of firewalls. */
+const SET_FORMATS: readonly FormatName[] = ['nft', 'ipset', 'firewalld', 'pf', 'mikrotik'];
+/** The formats that can have the networks of an operator, and those that can be limited to a number of blocks: lists of blocks. */
+const BLOCK_FORMATS: readonly FormatName[] = ['cidr', 'nginx', 'haproxy', ...SET_FORMATS];
 
 /** The AS numbers that are asked for; undefined where there are none. */
 function chosenAsns(format: FormatName, values: OptionValues): Set<number> | undefined {
   const list = text(values, 'asn');
   if (list === undefined) return undefined;
-  if (ASN_FORMATS.includes(format)) return new Set(parseAsns(list));
-  throw usage(`--asn does not go with ${format}; it is for ${ASN_FORMATS.join(', ')}`);
+  if (BLOCK_FORMATS.includes(format)) return new Set(parseAsns(list));
+  throw usage(`--asn does not go with ${format}; it is for ${BLOCK_FORMATS.join(', ')}`);
 }
 
 /** Opens the networks of a release; throws E_NO_DATABASE if it has none. */
@@ -203,7 +214,9 @@ function requestFrom(format: FormatName, { dataDir, values }: Invocation): Expor
     ? { ...ranges, title: ranges.title(countries) }
     : chosenNetworks(dataDir, values, asns);
   const networks = ranges?.networks;
-  return {
+  if (format === 'firewalld' && values.family === undefined)
+    throw usage('an ipset of firewalld has one family: add --family 4, and write another file with --family 6');
+  const request: ExportRequest = {
     file: networks === undefined ? file : joinFiles(ranges!.file, networks),
     hasBoth: networks !== undefined,
     countries,
@@ -215,10 +228,35 @@ function requestFrom(format: FormatName, { dataDir, values }: Invocation): Expor
     databaseType: text(values, 'database-type') ?? databaseType(format, networks !== undefined),
     setName: setName(values),
   };
+  const max = wholeNumber(values, 'max-entries', 2, 2 ** 22);
+  if (max === undefined) return request;
+  if (!BLOCK_FORMATS.includes(format))
+    throw usage(`--max-entries does not go with ${format}; it is for ${BLOCK_FORMATS.join(', ')}`);
+  return { ...request, limited: limited(request, max) };
+}
+
+/** Countries that are named of those that a limit added addresses of. */
+const NAMED_COUNTRIES = 5;
+
+/** Returns the chosen addresses in at most `max` blocks of each family, and says what was added to them. */
+function limited(request: ExportRequest, max: number): Map<Family, readonly ExportedRange[]> {
+  const all = new Map<Family, readonly ExportedRange[]>();
+  for (const family of request.families) {
+    const { ranges, added } = limitEntries(request, family, max);
+    all.set(family, ranges);
+    const largest = [...added].filter(([, size]) => size >= 0.5).sort(([, a], [, b]) => b - a);
+    const unit = family === 4 ? 'addresses' : '/64 blocks';
+    const sum = grouped(Math.round(largest.reduce((total, [, size]) => total + size, 0)));
+    const names = largest.slice(0, NAMED_COUNTRIES).map(([name, size]) => `${name} ${grouped(Math.round(size))}`);
+    const more = largest.length > NAMED_COUNTRIES ? `, ${largest.length - NAMED_COUNTRIES} more` : '';
+    const of = names.length === 0 ? '' : ` (${names.join(', ')}${more})`;
+    printNote(`IPv${family}: ${counted(ranges.length, 'block')}, with ${sum} ${unit} that were not asked for${of}\n`);
+  }
+  return all;
 }
 
 /** Flags of the formats of other software only. */
-const SELECTION_FLAGS = ['family', 'countries', 'eu', 'asn', 'embedded', 'set', 'database-type'];
+const SELECTION_FLAGS = ['family', 'countries', 'eu', 'asn', 'embedded', 'set', 'database-type', 'max-entries'];
 
 /** What is written: the content, whether it is binary, and what the message says about it. */
 interface Export {
@@ -305,8 +343,7 @@ async function run(invocation: Invocation): Promise<number> {
     const bytes = writeFile(output, pieces);
     printNote(`${output}: ${bytes} bytes. ${title}\n`);
     const name = invocation.positionals[0]!;
-    if (name !== COMPACT && isTerminal(STANDARD_FD.error))
-      printNote(`How programs read it: ${PROGRAMS_PAGE}#${name}\n`);
+    if (name !== COMPACT && isTerminal(STANDARD_FD.error)) printNote(`How programs read it: ${programsPage(name)}\n`);
     return EXIT.ok;
   }
   if (isBinary && isTerminal(STANDARD_FD.output)) {
@@ -342,7 +379,7 @@ export const command: Command = {
     eu: { help: 'only countries in the European Union; with --countries these as well' },
     asn: {
       value: 'LIST',
-      help: 'cidr, nft, nginx, haproxy: networks by the number of their autonomous system: 13335,AS15169',
+      help: 'lists of blocks (cidr, nginx, haproxy, firewalls): networks by the number of their autonomous system: 13335,AS15169',
     },
     embedded: {
       value: 'LIST',
@@ -353,7 +390,11 @@ export const command: Command = {
       value: 'LIST',
       help: 'compact: also confidence, that of each range; compact, mmdb, csv, cidr, parquet: networks, who announces the addresses',
     },
-    set: { value: 'NAME', help: 'nft: the sets are NAME4 and NAME6 (default: eu, countries or networks)' },
+    set: { value: 'NAME', help: 'firewalls: the sets are NAME4 and NAME6 (default: eu, countries or networks)' },
+    'max-entries': {
+      value: 'N',
+      help: 'lists of blocks: at most N blocks of each family, from 2, which hold all that was asked for and as few other addresses as possible; stderr says how many',
+    },
     'database-type': {
       value: 'NAME',
       help: `mmdb, asn-mmdb: the type in its metadata (default: ${DEFAULT_DATABASE_TYPE}; ${ASN_DATABASE_TYPE})`,

@@ -3,12 +3,12 @@ import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
 import { cidr, csv } from './csv.js';
 import { haproxy, nginx } from './maps.js';
 import { type MmdbLabels, mmdb } from './mmdb/mmdb.js';
-import { nft } from './nft.js';
 import type { Selection } from './ranges.js';
+import { type SetFormat, setFile } from './sets.js';
 
 /** A selection and the labels of the file. The title is one line, for comments and metadata. */
 export interface ExportRequest extends Selection, MmdbLabels {
-  /** Name of the sets in `nft`, without the digit of the family. */
+  /** Name of the sets of firewalls, without the digit of the family. */
   setName: string;
 }
 
@@ -20,7 +20,7 @@ export interface Format {
   /** The schemes of embedded IPv4 addresses that the format can hold. */
   schemes: readonly EmbeddedScheme[];
   /**
-   * The schemes exported by default. Formats for lookups have 6to4 and NAT64. Tables have none, and neither has `nft`,
+   * The schemes exported by default. Formats for lookups have 6to4 and NAT64. Tables have none, and neither have firewalls,
    * because twice the blocks take nftables three times as long to load.
    */
   embedded: readonly EmbeddedScheme[];
@@ -30,6 +30,12 @@ export interface Format {
 
 /** The schemes that are a block for each IPv4 block: Teredo would be 2^64 blocks each, which only a tree can share. */
 const LISTABLE: readonly EmbeddedScheme[] = ['6to4', 'nat64'];
+
+/** Returns the format of a firewall. */
+function sets(name: SetFormat, summary: string): Format {
+  const write = (request: ExportRequest) => setFile(name, request, request.title, request.setName);
+  return { summary, isBinary: false, schemes: LISTABLE, embedded: [], write };
+}
 
 export const FORMATS = {
   mmdb: {
@@ -74,12 +80,10 @@ export const FORMATS = {
     embedded: LISTABLE,
     write: (request) => haproxy(request, request.title),
   },
-  nft: {
-    summary: 'two sets, IPv4 and IPv6, of all chosen countries together, for nftables',
-    isBinary: false,
-    schemes: LISTABLE,
-    embedded: [],
-    write: (request) => nft(request, request.title, request.setName),
-  },
+  nft: sets('nft', 'two sets, IPv4 and IPv6, of all chosen countries together, for nftables'),
+  ipset: sets('ipset', 'the same for "ipset restore -exist", which replaces the sets in one step'),
+  firewalld: sets('firewalld', 'the same as an ipset of firewalld, of one --family'),
+  pf: sets('pf', 'the same for a table of pf: a block a line'),
+  mikrotik: sets('mikrotik', 'the same as a script of RouterOS that replaces address lists'),
 } satisfies Record<string, Format>;
 export type FormatName = keyof typeof FORMATS;

@@ -29,17 +29,19 @@ export function* rangeLines(
  * Formats ranges as the fewest CIDR blocks, one per line.
  *
  * @param ends by record number, the text after the block, line end included
+ * @param before the text before each block
  */
 export function blockLines(
   family: Family,
   ranges: Iterable<ExportedRange>,
   ends: readonly string[],
+  before = '',
 ): Generator<string> {
   return rangeLines(ranges, ({ first, last, record }) => {
     const end = ends[record]!;
     let lines = '';
     rangeToCidrs(family, first, last, (block, prefix) => {
-      lines += formatCidr(family, block, prefix) + end;
+      lines += before + formatCidr(family, block, prefix) + end;
     });
     return lines;
   });

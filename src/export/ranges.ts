@@ -20,6 +20,8 @@ export interface Selection {
   asns?: ReadonlySet<number> | undefined;
   /** Schemes whose addresses are exported with the country of the embedded IPv4 address; those of others have no country. */
   embedded: ReadonlySet<EmbeddedScheme>;
+  /** The ranges to export instead, by family: those of limited.ts. */
+  limited?: ReadonlyMap<Family, readonly ExportedRange[]> | undefined;
 }
 
 export type CountryRecord = Extract<RangeRecord, { kind: 'country' }>;
@@ -67,10 +69,16 @@ export function isChosenRecord(selection: Selection): boolean[] {
 /**
  * Returns the ranges of the chosen countries or networks in one family.
  *
+ * @param isChosen whether each record is
  * @returns disjoint ranges in ascending order. Adjacent ranges have different records
  */
-export function exportedRanges(selection: Selection, family: Family): Iterable<ExportedRange> {
-  const isChosen = isChosenRecord(selection);
+export function exportedRanges(
+  selection: Selection,
+  family: Family,
+  isChosen = isChosenRecord(selection),
+): Iterable<ExportedRange> {
+  const limited = selection.limited?.get(family);
+  if (limited !== undefined) return limited;
   if (family === 4) return rangesIPv4(selection.file, isChosen, 0, 0xffffffff);
   return mergeNeighbors(rangesIPv6(selection, isChosen), (a, b) => a === b);
 }

@@ -37,7 +37,9 @@ it('on a terminal, ipatlas export says which programs read the file', async () =
   const { stdout } = await terminal(`"$NODE" "$MAIN" export nft --data '${dataDir}' -o '${out}'`);
   expect(stdout).toMatch(/\r\nHow programs read it: \S+\/docs\/programs\.md#nft\r\n$/);
   const page = readFileSync(packageFile('docs/programs.md'), 'utf8');
-  for (const format of [...Object.keys(FORMATS), 'parquet']) expect(page).toContain(`\n### ${format}\n`);
+  const firewalls = ['ipset', 'firewalld', 'pf', 'mikrotik'];
+  for (const format of [...Object.keys(FORMATS), 'parquet'])
+    if (!firewalls.includes(format)) expect(page).toContain(`\n### ${format}\n`);
 });
 
 describe('ipatlas export', () => {
@@ -117,6 +119,27 @@ describe('ipatlas export', () => {
     expect(await sets('--countries', 'US', '--set', 'us', '--family', '6')).toEqual(['us6']);
   });
 
+  it('limits blocks, says what was added, and loses nothing that was asked for', async () => {
+    const blocks = (text: string): string[] => text.split('\n').filter((line) => /^[\da-f].*[.:]/.test(line));
+    const all = await run('pf', '--eu', '--release', older);
+    const few = await run('pf', '--eu', '--release', older, '--max-entries', '2');
+    expect(blocks(all.stdout)).toHaveLength(114);
+    expect(blocks(few.stdout).filter((line) => line.includes('.'))).toEqual(['80.0.0.0/8', '193.0.0.0/21']);
+    expect(blocks(few.stdout).filter((line) => line.includes(':'))).toEqual(['2a00::/16']);
+    expect(few.stderr).toBe(
+      'IPv4: 2 blocks, with 0 addresses that were not asked for\n' +
+        'IPv6: 1 block, with 0 /64 blocks that were not asked for\n',
+    );
+    const one = await run('cidr', '--countries', 'DE,US', '--family', '4', '--max-entries', '2', '--release', older);
+    expect(one.stdout.split('\n').slice(1, -1)).toEqual([
+      '8.0.0.0/8,US,United States,false',
+      '80.0.0.0/8,DE,Germany,true',
+    ]);
+    expect(await run('mmdb', '--max-entries', '10', '-o', out)).toMatchObject({ code: 2 });
+    expect(await run('pf', '--max-entries', '1')).toMatchObject({ code: 2 });
+    expect((await run('firewalld', '--eu')).stderr).toContain('--family 4');
+  });
+
   it('adds or leaves out embedded addresses', async () => {
     const has = async (...args: string[]) => (await run(...args)).stdout.includes('\n2002:c100:');
     expect(await has('nginx')).toBe(true);
@@ -131,7 +154,7 @@ describe('ipatlas export', () => {
     [
       ['geojson'],
       2,
-      /no format "geojson"; there are mmdb, asn-mmdb, csv, cidr, nginx, haproxy, nft, parquet, compact, gdnsd; see "ipatlas export --help"/,
+      /no format "geojson"; there are mmdb, asn-mmdb, csv, cidr, nginx, haproxy, nft, ipset, firewalld, pf, mikrotik, parquet, compact, gdnsd; see "ipatlas export --help"/,
     ],
     [[], 2, /an argument is missing/],
     [['compact', '--countries', 'DE'], 2, /--countries does not go with compact/],
@@ -146,7 +169,7 @@ describe('ipatlas export', () => {
       2,
       /--countries names "UK", which no range of this release has \(as of 2026-01-01\)/,
     ],
-    [['csv', '--countries', ''], 2, /--countries names ""/],
+    [['csv', '--countries', ''], 2, /--countries has ""/],
     [['csv', '--embedded', 'maybe'], 2, /--embedded is "maybe"; for csv it can be all, none, or some of 6to4,nat64/],
     [['csv', '--embedded', 'teredo'], 2, /--embedded is "teredo"; for csv/],
     [['nft', '--set', 'a b'], 2, /--set is "a b"/],

@@ -2,7 +2,7 @@
  * Reads the exports with the software that they are for: with the configuration of docs/exports.md, it must give the results
  * of `ipatlas lookup`. Tests of missing programs are skipped with a message; scripts/ci-packages.sh installs them.
  */
-import { chmodSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CountryResponse, open } from 'maxmind';
 
@@ -255,4 +255,40 @@ describe('nftables', () => {
     );
     expect(found).toContain('yes');
   });
+});
+
+const EUROPE = new Set(['DE', 'FR', 'NL', 'RE']);
+
+/** Returns the blocks of a file or a listing, one for each line that has one, with a prefix length; in order. */
+const blocksIn = (text: string, pattern: RegExp): string[] =>
+  [...text.matchAll(pattern)]
+    .map(([, block]) => (block!.includes('/') ? block! : `${block}/${block!.includes(':') ? 128 : 32}`))
+    .sort();
+
+testWith(missingNft() ?? missingProgram('ipset', 'ipset'), 'ipset loads the sets, and replaces them', () => {
+  const text = world.exported('ipset', { countries: EUROPE, setName: 'eu', embedded: LISTABLE }).toString();
+  writeFileSync(join(dir, 'eu.ipset'), text);
+  writeFileSync(join(dir, 'other.ipset'), world.exported('ipset', { countries: new Set(['US']), setName: 'eu' }));
+  const restore = (name: string): string => `ipset restore -exist < ${join(dir, name)}`;
+  const { stdout, stderr, status } = inNetwork(`${restore('other.ipset')} && ${restore('eu.ipset')} && ipset save`);
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
+  expect(stdout.match(/^create (\w+) /gm)).toEqual(['create eu4 ', 'create eu6 ']);
+  const written = blocksIn(text, /^add eu[46]\+ (\S+)$/gm);
+  expect(written.length).toBeGreaterThan(1000);
+  expect(blocksIn(stdout, /^add eu[46] (\S+)$/gm)).toEqual(written);
+});
+
+testWith(missingProgram('firewall-offline-cmd', 'firewalld'), 'firewalld reads the ipsets', () => {
+  const config = join(dir, 'firewalld');
+  mkdirSync(join(config, 'ipsets'), { recursive: true });
+  for (const family of [4, 6] as const) {
+    const file = world.exported('firewalld', { countries: EUROPE, setName: 'eu', families: [family] }).toString();
+    writeFileSync(join(config, 'ipsets', `eu${family}.xml`), file);
+    const offline = (...args: string[]) => run('firewall-offline-cmd', ['--system-config', config, ...args]);
+    const listed = offline(`--ipset=eu${family}`, '--get-entries').stdout;
+    const written = blocksIn(file, /<entry>(.*)<\/entry>/g);
+    expect(written.length).toBeGreaterThan(100);
+    expect(blocksIn(listed, /^(\S+)$/gm)).toEqual(written);
+    expect(offline('--check-config')).toMatchObject({ status: 0 });
+  }
 });

@@ -95,6 +95,64 @@ describe('small data', () => {
     ]);
   });
 
+  it.each<[FormatName, string[]]>([
+    [
+      'ipset',
+      [
+        '# a title',
+        'create gb4 hash:net family inet hashsize 4096 maxelem 4194304',
+        'create gb4+ hash:net family inet hashsize 4096 maxelem 4194304',
+        'flush gb4+',
+        'add gb4+ 81.0.0.0/8',
+        'swap gb4 gb4+',
+        'destroy gb4+',
+        'create gb6 hash:net family inet6 hashsize 4096 maxelem 4194304',
+        'create gb6+ hash:net family inet6 hashsize 4096 maxelem 4194304',
+        'flush gb6+',
+        'add gb6+ 2a00:1:0:1::42/128',
+        'swap gb6 gb6+',
+        'destroy gb6+',
+        '',
+      ],
+    ],
+    ['pf', ['# a title', '81.0.0.0/8', '2a00:1:0:1::42/128', '']],
+    [
+      'mikrotik',
+      [
+        '# a title',
+        '/ip firewall address-list',
+        'remove [find where list="gb4"]',
+        'add list="gb4" address=81.0.0.0/8',
+        '/ipv6 firewall address-list',
+        'remove [find where list="gb6"]',
+        'add list="gb6" address=2a00:1:0:1::42/128',
+        '',
+      ],
+    ],
+  ])('is exported as sets for %s', (format, expected) => {
+    expect(lines(format, { countries: new Set(['GB']), setName: 'gb' })).toEqual(expected);
+  });
+
+  it('is exported as an ipset of firewalld, whose title ends no comment', () => {
+    const file = lines('firewalld', {
+      families: [4],
+      countries: new Set(['GB']),
+      setName: 'gb',
+      title: 'a -- title -->',
+    });
+    expect(file).toEqual([
+      '<?xml version="1.0" encoding="utf-8"?>',
+      '<!-- a - - title - -> -->',
+      '<ipset type="hash:net">',
+      '  <short>gb4</short>',
+      '  <option name="family" value="inet"/>',
+      '  <option name="maxelem" value="4194304"/>',
+      '  <entry>81.0.0.0/8</entry>',
+      '</ipset>',
+      '',
+    ]);
+  });
+
   it('omits the elements of an empty set, which nft would refuse', () => {
     expect(lines('nft', { families: [6], countries: new Set(['CI']) })).toEqual([
       '# a title',
