@@ -111,6 +111,12 @@ export function text(values: OptionValues, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
+/** The flag of the language of names. */
+export const LANG_FLAG = {
+  value: 'TAG',
+  help: 'the language of the names of countries, such as de or pt-BR: those of CLDR in this version of Node; English by default',
+};
+
 /**
  * Returns the day that a flag names, `YYYY-MM-DD`; undefined if it is not given.
  *

@@ -1,4 +1,5 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
+import { countryNames } from '../country/names.js';
 import { Database, openFound } from '../database/database.js';
 import { checkFields, needNetworks, type ResultField, resultFields } from '../database/fields.js';
 import type { Lookups } from '../database/lookups.js';
@@ -13,6 +14,7 @@ import {
   databaseOf,
   expectStdin,
   type Invocation,
+  LANG_FLAG,
   noteWithoutNetworks,
   parseDay,
   print,
@@ -103,6 +105,8 @@ async function run(invocation: Invocation): Promise<number> {
   const extras: Extras = { reason: values.reason === true, confidence: values.confidence === true };
   const day = parseDay(values, 'at');
   const add = text(values, 'add');
+  const lang = text(values, 'lang');
+  if (lang !== undefined) countryNames(lang, '--lang');
   if (day !== undefined && (values.engine !== undefined || extras.confidence)) {
     throw misuse('--at does not go with --engine and --confidence: history has neither; leave out one of them');
   }
@@ -111,8 +115,12 @@ async function run(invocation: Invocation): Promise<number> {
   const facts = values.json === true && found !== undefined ? seedFacts(found) : undefined;
   const database =
     found === undefined
-      ? new (await import('../history/open.js')).PastDatabase(invocation.dataDir, day!)
-      : openFound(found, { engine: values.engine === 'sqlite' ? 'sqlite' : 'binary', confidence: extras.confidence });
+      ? new (await import('../history/open.js')).PastDatabase(invocation.dataDir, day!, lang)
+      : openFound(found, {
+          engine: values.engine === 'sqlite' ? 'sqlite' : 'binary',
+          confidence: extras.confidence,
+          lang,
+        });
   const fields = fieldsOf(add, database instanceof Database ? database.labelNames : [], extras);
   const find = add !== undefined ? database.fields(fields) : (ip: string) => lookupDefault(database, ip, extras);
   if (needNetworks(fields) && database instanceof Database) noteWithoutNetworks(database.manifest);
@@ -147,6 +155,7 @@ line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at
       help: 'also show how many percent of the independent origins of the data agree, if the sources were merged by evidence',
     },
     at: { value: 'YYYY-MM-DD', help: 'the answers of this day (UTC), as far as history has them' },
+    lang: LANG_FLAG,
     json: { help: 'print JSON lines on a terminal, too, which say so if they are from the seed' },
     engine: {
       value: 'ENGINE',

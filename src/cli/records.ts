@@ -36,6 +36,7 @@ import {
   expectStdin,
   type FlagTable,
   type Invocation,
+  LANG_FLAG,
   type OptionValues,
   outputPath,
   print,
@@ -136,6 +137,7 @@ export const ADD_FLAGS: FlagTable = {
     choices: SCHEMA_NAMES,
     help: 'for jsonl and json: the field names of the Elastic Common Schema (ecs) or of OpenTelemetry (otel), in the object that --field names (client.ip=client), default source',
   },
+  lang: LANG_FLAG,
 };
 
 /** The flags of the outputs. */
@@ -201,6 +203,7 @@ function requestedOptions(values: OptionValues): RequestedOptions {
     field: values.field as string[] | undefined,
     add: text(values, 'add')?.split(','),
     schema: text(values, 'schema'),
+    lang: text(values, 'lang'),
     lenient: values.lenient === true ? true : undefined,
     pick: text(values, 'pick'),
     onInvalid: text(values, 'on-invalid'),

@@ -1,5 +1,7 @@
 /** `ipatlas summarize`: counts the records of a stream by country. */
+
 import { continentTable } from '../country/continents.js';
+import { type CountryNames, countryNames } from '../country/names.js';
 import { manifestOfDatabase, seedFacts } from '../database/origin.js';
 import type { EnrichCounts } from '../enrich/counts.js';
 import { type EnrichRequest, enrich } from '../enrich/enrich.js';
@@ -7,7 +9,7 @@ import type { Addable } from '../enrich/members.js';
 import { CountrySummary, type LabelSummary, NetworkSummary, type Summarize } from '../enrich/query.js';
 import { misuse } from '../errors.js';
 import { grouped, percent } from '../text-table.js';
-import { type Command, type Invocation, print, table, text } from './command.js';
+import { type Command, type Invocation, LANG_FLAG, print, table, text } from './command.js';
 import { wholeNumber } from './number-flags.js';
 import { INPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
 
@@ -30,8 +32,9 @@ interface Groups {
   restName: string;
 }
 
-function countryGroups(summary: CountrySummary, { no_country }: EnrichCounts): Groups {
-  const rows = summary.byCountry().map(({ count, ...fields }) => {
+function countryGroups(summary: CountrySummary, { no_country }: EnrichCounts, nameOf: CountryNames): Groups {
+  const rows = summary.byCountry().map(({ count, ...english }) => {
+    const fields = { ...english, country: nameOf(english.country_code, english.country) };
     return { fields, cells: [fields.country_code, fields.country], count };
   });
   return { key: 'countries', columns: ['code', 'country'], rows, rest: no_country, restName: 'no country' };
@@ -74,11 +77,11 @@ function euGroups(summary: CountrySummary, { no_country }: EnrichCounts): Groups
   return { key: 'eu', columns: ['country'], rows, rest: no_country, restName: 'no country' };
 }
 
-function groupsOf(by: string, { summary, networks, label }: Summarize, counts: EnrichCounts): Groups {
+function groupsOf({ by, query: { summary, networks, label }, counts, nameOf }: Shown): Groups {
   if (label !== undefined) return labelGroups(label, counts);
   if (networks !== undefined) return networkGroups(networks, counts);
   if (by === 'eu') return euGroups(summary, counts);
-  return by === 'continent' ? continentGroups(summary, counts) : countryGroups(summary, counts);
+  return by === 'continent' ? continentGroups(summary, counts) : countryGroups(summary, counts, nameOf);
 }
 
 /** What is shown of a summary. */
@@ -89,12 +92,14 @@ interface Shown {
   /** Groups that are shown at most. */
   top: number;
   database: string;
+  nameOf: CountryNames;
 }
 
-function summaryJson({ by, query, counts, top, database }: Shown): string {
-  const { key, rows, rest } = groupsOf(by, query, counts);
-  const shown = rows.slice(0, top).map(({ fields, count }) => ({ ...fields, count }));
-  const groups = by === 'eu' ? query.summary.byEu() : { [key]: shown };
+function summaryJson(shown: Shown): string {
+  const { by, query, counts, top, database } = shown;
+  const { key, rows, rest } = groupsOf(shown);
+  const listed = rows.slice(0, top).map(({ fields, count }) => ({ ...fields, count }));
+  const groups = by === 'eu' ? query.summary.byEu() : { [key]: listed };
   const others = rows.slice(top).reduce((sum, { count }) => sum + count, 0);
   const cut = by === 'eu' || rows.length <= top ? {} : { others };
   const networks = query.networks === undefined ? {} : { no_network: rest };
@@ -102,8 +107,9 @@ function summaryJson({ by, query, counts, top, database }: Shown): string {
   return `${JSON.stringify({ by, ...groups, ...cut, ...networks, ...labels, ...otherCounts(counts), ...seedFacts(database) })}\n`;
 }
 
-function summaryTable({ by, query, counts, top }: Shown): string {
-  const { columns, rows, rest, restName } = groupsOf(by, query, counts);
+function summaryTable(shown: Shown): string {
+  const { counts, top } = shown;
+  const { columns, rows, rest, restName } = groupsOf(shown);
   const cut = rows.slice(top);
   const blank = columns.slice(1).map(() => '');
   const others: [name: string, count: number][] = [
@@ -133,6 +139,7 @@ function summarize(invocation: Invocation): Promise<number> {
   const labels = isGrouping || isPast ? [] : (manifestOfDatabase(request.database).labels?.columns ?? []);
   const choices: readonly string[] = [...GROUPINGS, ...labels];
   if (!choices.includes(by)) throw misuse(`--by is ${JSON.stringify(by)}; it can be ${choices.join(', ')}`);
+  const nameOf = countryNames(text(values, 'lang') ?? 'en', '--lang');
   const query: Summarize = { kind: 'summarize', summary: new CountrySummary() };
   const top = wholeNumber(values, 'top', 1, 999_999_999) ?? Number.POSITIVE_INFINITY;
   if (by === 'asn' || by === 'network') {
@@ -145,7 +152,7 @@ function summarize(invocation: Invocation): Promise<number> {
     request,
     (work) => enrich({ ...request, ...work, output: { write() {} }, options }),
     (counts) => {
-      const shown = { by, query, counts, top, database: request.database };
+      const shown = { by, query, counts, top, database: request.database, nameOf };
       return print((values.json === true ? summaryJson : summaryTable)(shown));
     },
   );
@@ -171,6 +178,7 @@ from Node 22.15 on.`,
     },
     top: { value: 'N', help: 'only the N most frequent' },
     json: { help: 'one JSON object' },
+    lang: LANG_FLAG,
     ...INPUT_FLAGS,
   },
   examples: {

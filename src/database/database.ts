@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { AtlasError, messageOf, misuse } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { withConfidence } from '../rangefile/confidence.js';
+import { withNames } from '../rangefile/names.js';
 import { LABELS, NETWORKS, type Partition } from '../rangefile/partitions.js';
 import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
 import { BinaryEngine } from './binary-engine.js';
@@ -23,6 +24,8 @@ export interface OpenOptions {
    * Default: false.
    */
   confidence?: boolean;
+  /** The language of the countries' names, a tag such as `de`; with the engine `binary`. Default: English. */
+  lang?: string | undefined;
   /**
    * Follows the data directory: when another release becomes current, lookups use it, without an interruption. A release
    * that cannot be opened or does not match its manifest is reported by `process.emitWarning`, and the previous one stays
@@ -155,10 +158,11 @@ export class Database extends Lookups implements Disposable {
 }
 
 /** What determines how a release is opened. */
-type EngineOptions = Pick<OpenOptions, 'engine' | 'confidence'>;
+type EngineOptions = Pick<OpenOptions, 'engine' | 'confidence' | 'lang'>;
 
-function openEngine(dir: string, { engine = 'binary', confidence = false }: EngineOptions): Release {
+function openEngine(dir: string, { engine = 'binary', confidence = false, lang }: EngineOptions): Release {
   if (engine === 'sqlite') {
+    if (lang !== undefined) throw misuse('lang goes with the engine binary only; leave out the engine sqlite');
     if (isSeed(dir)) {
       throw new AtlasError(
         'E_NO_DATABASE',
@@ -168,7 +172,8 @@ function openEngine(dir: string, { engine = 'binary', confidence = false }: Engi
     const { manifest, path } = checkReleaseMirror(dir);
     return { dir, manifest, engine: openSqliteEngine(path, confidence) };
   }
-  const { manifest, file } = openRanges(dir);
+  const { manifest, file: english } = openRanges(dir);
+  const file = withNames(english, lang);
   return { dir, manifest, engine: new BinaryEngine(confidence ? withConfidence(file) : file), file };
 }
 
@@ -230,7 +235,7 @@ function releaseFollower(dataDir: string, mark: string, engine: EngineOptions): 
  *   IPATLAS_DATA names one and it never had a release, the seed is opened
  * @returns the database; close it when done
  * @throws AtlasError E_NO_DATABASE if there is no release, E_DAMAGED if it is damaged or of another version, E_USAGE for
- *   `watch` with a release directory, and for `confidence` with a release that has none
+ *   `watch` with a release directory, for `confidence` with a release that has none, and for an unknown `lang`
  */
 export function openDatabase(dir?: string, { watch = false, seed = false, ...options }: OpenOptions = {}): Database {
   const place = dataPlace(dir, seed);

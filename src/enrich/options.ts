@@ -1,5 +1,6 @@
 /** The options of an enrichment in any format: the fields, what to add, and the policy for invalid lines. */
 import { isDate } from '../country/country.js';
+import { countryNames } from '../country/names.js';
 import { LABEL_NAME, RESERVED_NAMES } from '../database/fields.js';
 import { misuse } from '../errors.js';
 import {
@@ -128,6 +129,8 @@ export interface EnrichOptions {
   add: Addable[];
   /** The convention whose names the members get; a field's result path is that of the object that they are in. */
   schema?: SchemaName | undefined;
+  /** The language of the countries' names, a tag such as `de`; default English. */
+  lang?: string | undefined;
   onInvalid: InvalidPolicy;
   /** Whether addresses in other text are found, too; see src/address/lenient.ts. Default: false. */
   lenient?: boolean | undefined;
@@ -296,6 +299,8 @@ export interface RequestedOptions {
    * conventions (`otel`), into the object that a field names (`client.ip=client`); default `source`. Its other members stay.
    */
   schema?: SchemaName | undefined;
+  /** The language of the countries' names, a tag such as `de` (BCP 47); default English. */
+  lang?: string | undefined;
   /** Also finds addresses with a port, brackets, a prefix length or a zone, and the first one in a list. Default: false. */
   lenient?: boolean | undefined;
   /**
@@ -489,7 +494,7 @@ function rolesOf({ pick, format }: RequestedOptions, log?: Log): TextRoles | und
 
 function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: Log): InputOptions {
   const { delimiter, header = true, add, lenient = false, onInvalid = 'keep' } = requested;
-  const { pick = 'public', schema } = requested;
+  const { pick = 'public', schema, lang } = requested;
   const format = log?.format ?? requested.format ?? 'jsonl';
   if (log === undefined) checkChoice(nameOf('format'), format, FORMAT_NAMES);
   const itemsPath = parseItems(requested.items, format, nameOf);
@@ -509,6 +514,7 @@ function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: L
       throw misuse(`${nameOf('schema')} requires ${nameOf('format')} jsonl or json`);
   }
   checkChoice(nameOf('pick'), pick, PICKS);
+  if (lang !== undefined) countryNames(lang, nameOf('lang'));
   checkChoice(nameOf('onInvalid'), onInvalid, INVALID_POLICIES);
   const input = kernelInput(format, requested, itemsPath, log?.columns);
   const dates = parseDates(requested, format, nameOf);
@@ -519,6 +525,7 @@ function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: L
     fields: parseFields(specs ?? [], format, schema),
     add: schema === undefined ? members : checkSchema(schema, members, add === undefined),
     schema,
+    lang,
     onInvalid,
     lenient,
     pick,

@@ -6,12 +6,15 @@ import { checkFields, type FieldLookup, type FieldSources, fieldLookup, type Res
 import { Lookups } from '../database/lookups.js';
 import { dataPlace } from '../database/origin.js';
 import { misuse } from '../errors.js';
+import { withNames } from '../rangefile/names.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import { partitionAt, rangesAt } from './day.js';
 
 export interface OpenPastOptions {
   /** A UTC day, `YYYY-MM-DD`. */
   at: string;
+  /** The language of the countries' names, as in `openDatabase`. */
+  lang?: string | undefined;
 }
 
 /** The answers of a day. */
@@ -23,9 +26,10 @@ export class PastDatabase extends Lookups implements Disposable {
   readonly #dataDir: string;
   readonly #file: RangeFile;
 
-  constructor(dataDir: string, day: string) {
+  constructor(dataDir: string, day: string, lang?: string) {
     if (!isDate(day)) throw misuse(`at ${JSON.stringify(day)} is not a date; write it as 2026-01-31`);
-    const { file, date } = rangesAt(dataDir, day);
+    const { file: english, date } = rangesAt(dataDir, day);
+    const file = withNames(english, lang);
     super(new BinaryEngine(file));
     this.day = day;
     this.releaseDate = date;
@@ -64,6 +68,6 @@ export function openDatabase(dir: string | undefined, options: OpenPastOptions):
 export function openDatabase(dir?: string, options?: OpenOptions): Database;
 export function openDatabase(dir?: string, options: OpenOptions | OpenPastOptions = {}): Database | PastDatabase {
   return 'at' in options
-    ? new PastDatabase(dataPlace(dir).dataDir, options.at)
+    ? new PastDatabase(dataPlace(dir).dataDir, options.at, options.lang)
     : openRelease(dir, options as OpenOptions);
 }

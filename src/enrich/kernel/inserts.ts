@@ -1,6 +1,7 @@
 /** Makes the texts that the kernel inserts for each field. */
 import { continentTable } from '../../country/continents.js';
 import { isInEea } from '../../country/memberships.js';
+import { countryNames } from '../../country/names.js';
 import { recordResult } from '../../database/binary-engine.js';
 import { MAX_ADDRESS_LENGTH } from '../../limits.js';
 import { type RangeRecord, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
@@ -37,13 +38,19 @@ const GAP_KINDS: { [Name in Addable]?: number } = {
 const JSON_LINES: KernelInput = { kind: 'jsonl' };
 
 /** Returns what each record says of the country. @param day of memberships, `YYYY-MM-DD`, for records without one */
-export function countryAnswers(records: readonly RangeRecord[], add: readonly Addable[], day: string): CountryAnswer[] {
+export function countryAnswers(
+  records: readonly RangeRecord[],
+  { add, lang }: Pick<EnrichOptions, 'add' | 'lang'>,
+  day: string,
+): CountryAnswer[] {
   const continents = add.includes('continent') ? continentTable() : undefined;
+  const nameOf = lang === undefined ? undefined : countryNames(lang, 'lang');
   return records.map((record) => {
     const result = recordResult(record);
     const code = result.country_code;
     return {
       ...result,
+      ...(nameOf && record.kind === 'country' && { country: nameOf(record.code, record.name) }),
       ...(continents && { continent: continents.get(code ?? '')?.code ?? null }),
       ...(add.includes('is_eea') && { is_eea: isInEea(code, memberDay(record, day)) }),
     };

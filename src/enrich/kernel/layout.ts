@@ -289,7 +289,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   const isDocument = input.kind === 'json';
   // The records of the answers of many days have their own.
   const day = isOverTime(file) ? '' : file.asOf;
-  const answers = countryAnswers(file.records, options.add, day);
+  const answers = countryAnswers(file.records, options, day);
   const summary = query?.kind === 'summarize' ? query.networks : undefined;
   const isCounted = query?.kind === 'summarize' && queriedMembers(query).length > 0;
   const rows = placeRows(plan, file, {
