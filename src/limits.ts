@@ -486,3 +486,29 @@ export const STREAM_READ_SUBJECTS = 1_000_000;
 
 /** How often the reader looks again for an output that is not there yet, in milliseconds. */
 export const STREAM_READ_POLL_MS = 250;
+
+// Streams (Kafka)
+
+/**
+ * Time in milliseconds for an answer of a broker, and for a transaction: records of a worker that is killed in the middle of one
+ * wait so long. transaction.max.timeout.ms of the brokers must allow it.
+ */
+export const KAFKA_REQUEST_TIMEOUT_MS = 10_000;
+
+/** How long a worker may be silent before the group gives its partitions to others, in milliseconds. */
+export const KAFKA_SESSION_MS = 10_000;
+
+/** How often a worker tells the group that it is there, in milliseconds. */
+export const KAFKA_HEARTBEAT_MS = 2_000;
+
+/** How long the members of a group have to join again when its partitions are divided anew, in milliseconds. */
+export const KAFKA_REBALANCE_MS = 30_000;
+
+/** How long a broker may wait for records before it answers, in milliseconds; also how long a worker takes to notice a stop. */
+export const KAFKA_FETCH_MS = 500;
+
+/** Bytes of input that one worker has in flight. */
+export const KAFKA_BYTES_IN_FLIGHT = 16_777_216;
+
+/** Most records of a transaction: it has some ten requests, which must not be what takes most of the time. */
+export const KAFKA_RECORDS_A_TRANSACTION = 20_000;

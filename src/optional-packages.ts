@@ -9,6 +9,7 @@ const PACKAGES = {
   pull: ['tuf-js'],
   'serve --redis': ['@redis/client'],
   stream: ['@nats-io/jetstream', '@nats-io/transport-node'],
+  'stream --server kafka://': ['@platformatic/kafka'],
 } as const;
 
 /** Returns the packages with the versions that fit, as arguments of npm. */

@@ -1,4 +1,4 @@
-/** `ipatlas stream`: a worker on NATS JetStream, and the reader of its output. */
+/** `ipatlas stream`: a worker on NATS JetStream or Kafka, and the reader of the output of the former. */
 import { createHash } from 'node:crypto';
 import { createLog } from '../api/log.js';
 import { FORMAT_NAMES, INVALID_POLICIES, type KernelInput } from '../enrich/options.js';
@@ -20,6 +20,7 @@ import { STOP_SIGNALS } from '../system.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text, usageError } from './command.js';
 import { MAX_PORT, wholeNumber } from './number-flags.js';
 import { ADD_FLAGS, enrichOptionsOf, withLogs } from './records.js';
+import { COMPRESSIONS, isKafka, openKafka, readKafkaRequest, SASL_MECHANISMS } from './stream-kafka.js';
 
 const LOOPBACK = '127.0.0.1';
 /** Hexadecimal digits of the hash of the options: enough to tell a few apart. */
@@ -186,15 +187,35 @@ async function replay(
   log.info({ replayed, left: left.length }, 'rejects are replayed');
 }
 
-async function work(
-  broker: NatsBroker,
-  { log, metrics, release }: Prepared,
+/** Serves metrics and health while a worker works. */
+async function operate(
+  { log, metrics }: Prepared,
   values: OptionValues,
-  signal: AbortSignal,
+  problem: () => string | undefined,
+  run: () => Promise<void>,
 ): Promise<void> {
-  const { Health, logProgress, serveOperations, workerEvents } = await import('../stream/operations.js');
-  const health = new Health();
+  const { logProgress, serveOperations } = await import('../stream/operations.js');
   const address = readMetricsAddress(values);
+  const server = address === undefined ? undefined : await serveOperations(address, metrics, problem);
+  const bound = server?.address();
+  if (bound !== null && typeof bound === 'object') log.info({ port: bound.port }, 'metrics and health');
+  const endProgress = logProgress(log, metrics);
+  log.info({}, 'working');
+  try {
+    await run();
+  } finally {
+    endProgress();
+    server?.close();
+    server?.closeAllConnections();
+  }
+}
+
+const NOT_CONNECTED = 'not connected to the broker';
+
+async function work(broker: NatsBroker, prepared: Prepared, values: OptionValues, signal: AbortSignal): Promise<void> {
+  const { Health, workerEvents } = await import('../stream/operations.js');
+  const { log, metrics, release } = prepared;
+  const health = new Health();
   const lost = new AbortController();
   void broker.closed.then((error) => lost.abort(error));
   const maxBytes = Math.max(STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT * broker.maxMessageBytes);
@@ -214,23 +235,50 @@ async function work(
       ? new (await import('../stream/ordered.js')).OrderedWorker(options)
       : new (await import('../stream/worker.js')).Worker(options);
   metrics.observe(broker, worker);
-  const problem = (): string | undefined => (broker.isConnected ? health.lasting : 'not connected to the broker');
-  const server = address === undefined ? undefined : await serveOperations(address, metrics, problem);
-  const bound = server?.address();
-  if (bound !== null && typeof bound === 'object') log.info({ port: bound.port }, 'metrics and health');
-  const endProgress = logProgress(log, metrics);
-  log.info({}, 'working');
-  try {
-    await worker.run();
-  } finally {
-    endProgress();
-    server?.close();
-    server?.closeAllConnections();
-  }
+  const problem = (): string | undefined => (broker.isConnected ? health.lasting : NOT_CONNECTED);
+  await operate(prepared, values, problem, () => worker.run());
   if (lost.signal.aborted) {
     throw new AtlasError('E_STREAM', `the connection was closed: ${messageOf(lost.signal.reason)}; start again`);
   }
   log.info({}, signal.aborted ? 'stopped' : 'done');
+}
+
+/** A worker on Kafka. */
+function streamKafka(invocation: Invocation): Promise<number> {
+  const { values } = invocation;
+  const request = readKafkaRequest(values);
+  readMetricsAddress(values);
+  return stoppable(async (signal) => {
+    const prepared = await prepareWork(invocation);
+    try {
+      const opened = await unlessStopped(signal, openKafka(request));
+      if (opened === undefined) return EXIT.ok;
+      const { Health, recordEvents } = await import('../stream/operations.js');
+      const { KafkaWorker } = await import('../stream/kafka/worker.js');
+      const { log, metrics, release } = prepared;
+      const health = new Health();
+      const worker = new KafkaWorker({
+        ...request,
+        ...opened,
+        release: release.current,
+        areLines: LINE_FORMATS.includes(enrichOptionsOf(values).input.kind),
+        events: recordEvents(metrics, log, health),
+        once: values.once === true,
+        signal,
+      });
+      metrics.observeKafka(worker);
+      await operate(
+        prepared,
+        values,
+        () => health.lasting ?? (worker.isConnected ? undefined : NOT_CONNECTED),
+        () => worker.run(),
+      );
+      log.info({}, signal.aborted ? 'stopped' : 'done');
+      return EXIT.ok;
+    } finally {
+      prepared.release.stop();
+    }
+  });
 }
 
 /** Resolves to undefined if the signal comes first. */
@@ -243,6 +291,7 @@ async function unlessStopped<Result>(signal: AbortSignal, promise: Promise<Resul
 
 function stream(invocation: Invocation): Promise<number> {
   const { values } = invocation;
+  if (isKafka(values)) return streamKafka(invocation);
   const setupOptions = readSetup(values);
   const server = readServer(values);
   // Checked before any connection.
@@ -272,20 +321,23 @@ function stream(invocation: Invocation): Promise<number> {
 
 export const command: Command = {
   usage: ['stream --server URL --from STREAM --to STREAM [options]'],
-  description: `A worker on NATS JetStream: takes messages of JSON lines from one stream and puts them into another, with the country
-added. Any number of workers can run at a time. The output holds each message exactly once, even if workers or the
-server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messages in flight.`,
+  description: `A worker on Kafka or NATS JetStream: takes messages of JSON lines from one topic or stream and puts them into another, with
+the country added. Any number of workers can run at a time. The output holds each message exactly once, even if workers or
+the servers are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messages in flight.`,
   options: {
     server: {
       value: 'URL',
-      help: 'nats://HOST:PORT or tls://HOST:PORT, several with commas between them; user:password@ is allowed',
+      help: 'kafka://HOST:PORT, kafka+tls://HOST:PORT, nats://HOST:PORT or tls://HOST:PORT, several with commas between them; user:password@ is allowed',
     },
-    from: { value: 'STREAM', help: 'read messages from here' },
+    from: { value: 'STREAM', help: 'read messages from this stream or topic' },
     to: {
       value: 'STREAM',
-      help: 'write them here: the output of message 7 has the subject PREFIX.7 in a stream with the subject PREFIX.>',
+      help: 'write them here. NATS: the output of message 7 has the subject PREFIX.7 in a stream with the subject PREFIX.>',
     },
-    rejects: { value: 'STREAM', help: 'refused messages and lines go here (default: the name of --to and _REJECTS)' },
+    rejects: {
+      value: 'STREAM',
+      help: 'refused messages and lines go here (default: the name of --to and _REJECTS; on Kafka, and -rejects)',
+    },
     consumer: { value: 'NAME', help: 'the consumer that the workers share (default: ipatlas_ and the name of --to)' },
     ordered: {
       help: 'keep the order of the source in the output stream, too. One worker writes; others are standbys that take over (default: all workers write, as they finish)',
@@ -329,9 +381,26 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
       choices: OVERSIZE_POLICIES,
       help: `output that is larger than the server's max_payload: split it at ends of lines (default), or reject the message (always in formats that are not lines)`,
     },
+    group: {
+      value: 'NAME',
+      help: 'Kafka: the consumer group that the workers share (default: ipatlas- and the name of --to)',
+    },
+    'by-key': {
+      help: 'Kafka: choose the partition of the output by the key, so that the topics may have different numbers of partitions (default: that of the source)',
+    },
+    compression: {
+      value: 'NAME',
+      choices: COMPRESSIONS,
+      help: 'Kafka: compression of the output (default: as the topic sets it, or as the source has it)',
+    },
+    sasl: {
+      value: 'NAME',
+      choices: SASL_MECHANISMS,
+      help: 'Kafka: how the user is authenticated (default plain); the user is in --server or IPATLAS_KAFKA_USER, the password in IPATLAS_KAFKA_PASSWORD',
+    },
     creds: { value: 'FILE', help: 'credentials of a NATS user' },
     nkey: { value: 'FILE', help: 'the seed of a NATS user that has a key (NKey) only' },
-    token: { value: 'FILE', help: 'a file with the token of the server' },
+    token: { value: 'FILE', help: 'a file with the token of the server; on Kafka, for --sasl oauthbearer' },
     'tls-ca': { value: 'FILE', help: 'the certificate authority of the server' },
     'tls-cert': { value: 'FILE', help: 'a certificate of this client' },
     'tls-key': { value: 'FILE', help: 'the key of that certificate' },
@@ -346,9 +415,14 @@ server are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the messag
     },
     'max-bytes': { value: 'N', help: `--init: size of a stream in bytes (default ${STREAM_MAX_BYTES})` },
     'max-age': { value: 'SECONDS', help: '--init: how long streams keep messages (default 0, forever)' },
-    replicas: { value: 'N', help: `--init: replicas of each stream, 1 to ${MAX_REPLICAS} (default 1)` },
+    replicas: {
+      value: 'N',
+      help: `--init: replicas of each stream, 1 to ${MAX_REPLICAS} (default 1), or of each topic (default: as the source has)`,
+    },
   },
   examples: {
+    'ipatlas stream --server kafka://localhost:9092 --from logs --to logs-geo --init':
+      'creates the topic logs-geo, and enriches the records of logs into it',
     'ipatlas stream --server nats://localhost:4222 --from LOGS --to GEO --init':
       'creates the stream GEO, and enriches the messages of LOGS into it',
     'ipatlas stream --server nats://localhost:4222 --from LOGS --to GEO --read': 'prints the output in order',

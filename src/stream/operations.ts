@@ -8,6 +8,7 @@ import { openDatabase } from '../database/database.js';
 import type { EnrichOptions } from '../enrich/options.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import type { Broker } from './broker.js';
+import type { KafkaWorker, RecordEvents } from './kafka/worker.js';
 import { messageEnricher } from './message.js';
 import type { ActiveRelease, WorkerEvents } from './parts.js';
 
@@ -66,8 +67,38 @@ export class StreamMetrics {
     return new Counter({ name: `ipatlas_stream_${name}`, help, registers: [this.#registry] });
   }
 
+  /** Adds what can be asked of a worker on Kafka at any time. */
+  observeKafka(worker: KafkaWorker): void {
+    this.#observe(() => worker.isConnected, worker);
+    new Gauge({
+      name: 'ipatlas_stream_lag_records',
+      help: "Records of this worker's partitions that were not read yet.",
+      labelNames: ['partition'],
+      registers: [this.#registry],
+      collect() {
+        this.reset();
+        for (const [partition, records] of worker.lag) this.set({ partition }, Number(records));
+      },
+    });
+  }
+
   /** Adds what can be asked for at any time: the backlog, what is in flight, the connection. */
   observe(broker: Broker, worker: ObservedWorker): void {
+    const gauge = this.#observe(() => broker.isConnected, worker);
+    // Left out while the broker does not answer.
+    const backlog = async (name: 'pending' | 'unacknowledged'): Promise<number | undefined> =>
+      broker.backlog().then(
+        (left) => left[name],
+        () => undefined,
+      );
+    gauge('lag_messages', 'Messages of the source that were never delivered, to any worker.', () => backlog('pending'));
+    gauge('unacknowledged_messages', 'Messages that are delivered to any worker and not done.', () =>
+      backlog('unacknowledged'),
+    );
+  }
+
+  /** Adds what all workers have. Returns a function that adds more. */
+  #observe(isConnected: () => boolean, worker: ObservedWorker) {
     const registers = [this.#registry];
     const gauge = (name: string, help: string, value: () => number | Promise<number | undefined>): void => {
       new Gauge({
@@ -81,23 +112,14 @@ export class StreamMetrics {
         },
       });
     };
-    gauge('connected', 'Whether there is a connection to the broker.', () => Number(broker.isConnected));
+    gauge('connected', 'Whether there is a connection to the broker.', () => Number(isConnected()));
     gauge('in_flight_messages', 'Messages that this worker holds.', () => worker.inFlight.messages);
     gauge('in_flight_input_bytes', 'Bytes of input that this worker holds.', () => worker.inFlight.inputBytes);
     gauge('in_flight_output_bytes', 'Bytes of output that this worker holds.', () => worker.inFlight.outputBytes);
     if (worker.isStandby !== undefined) {
       gauge('standby', 'Whether another worker writes the ordered output: 1 or 0.', () => Number(worker.isStandby));
     }
-    // Left out while the broker does not answer.
-    const backlog = async (name: 'pending' | 'unacknowledged'): Promise<number | undefined> =>
-      broker.backlog().then(
-        (left) => left[name],
-        () => undefined,
-      );
-    gauge('lag_messages', 'Messages of the source that were never delivered, to any worker.', () => backlog('pending'));
-    gauge('unacknowledged_messages', 'Messages that are delivered to any worker and not done.', () =>
-      backlog('unacknowledged'),
-    );
+    return gauge;
   }
 
   /** What was done since the start, for the log. */
@@ -133,6 +155,20 @@ export class StreamMetrics {
       alreadyDone: () => this.#alreadyDone.inc(),
       rejected: (_delivery, reason) => this.#rejects.inc({ reason }),
       retried: () => this.#retries.inc(),
+      stalled: () => this.#retries.inc(),
+    };
+  }
+
+  /** The events of a worker on Kafka that are counted. */
+  get recordEvents(): Pick<RecordEvents, 'committed' | 'rejected' | 'stalled'> {
+    return {
+      committed: ({ records, inputBytes, outputBytes, oldest }) => {
+        this.#messages.inc(records);
+        this.#inputBytes.inc(inputBytes);
+        this.#outputBytes.inc(outputBytes);
+        if (records > 0) this.#age.observe(Math.max(0, Date.now() - oldest) / 1000);
+      },
+      rejected: (_place, reason) => this.#rejects.inc({ reason }),
       stalled: () => this.#retries.inc(),
     };
   }
@@ -176,20 +212,25 @@ export function logProgress(log: Log, metrics: StreamMetrics): () => void {
   return () => clearInterval(timer);
 }
 
-/**
- * Joins what is counted, what says whether the worker gets on, and what is logged, without anything that a message holds: sequences,
- * reasons and errors of the broker only.
- */
-export function workerEvents(metrics: StreamMetrics, log: Log, health: Health): WorkerEvents {
-  const counted = metrics.events;
+/** Returns a function for steps that failed: they make the worker not ready if it lasts, and are logged now and then. */
+function retryLog(log: Log, health: Health): (fields: LogFields & { problem: string }) => void {
   let lastRetry = Number.NEGATIVE_INFINITY;
-  const onRetry = (fields: LogFields & { problem: string }): void => {
+  return (fields) => {
     health.failed(fields.problem);
     const now = performance.now();
     if (now - lastRetry < LOG_INTERVAL_MS) return;
     lastRetry = now;
     log.warn(fields, 'a step failed and is tried again');
   };
+}
+
+/**
+ * Joins what is counted, what says whether the worker gets on, and what is logged, without anything that a message holds: sequences,
+ * reasons and errors of the broker only.
+ */
+export function workerEvents(metrics: StreamMetrics, log: Log, health: Health): WorkerEvents {
+  const counted = metrics.events;
+  const onRetry = retryLog(log, health);
   return {
     ...counted,
     appended(part) {
@@ -215,6 +256,35 @@ export function workerEvents(metrics: StreamMetrics, log: Log, health: Health): 
     },
     failed: ({ source }, error) =>
       log.error({ sequence: source.sequence, ...errorFields(error) }, 'a bug: this message could not be enriched'),
+  };
+}
+
+/** Does what {@link workerEvents} does for a worker on Kafka. */
+export function recordEvents(metrics: StreamMetrics, log: Log, health: Health): RecordEvents {
+  const counted = metrics.recordEvents;
+  const onRetry = retryLog(log, health);
+  const fields = ({ partition, offset }: { partition: number; offset: bigint }) => ({
+    partition,
+    offset: Number(offset),
+  });
+  return {
+    committed(done) {
+      health.succeeded();
+      counted.committed(done);
+    },
+    idle: () => health.succeeded(),
+    rejected(place, reason, detail) {
+      counted.rejected(place, reason, detail);
+      log.warn({ ...fields(place), reason, detail }, 'input refused');
+    },
+    lost: (place, records) =>
+      log.error({ ...fields(place), records: Number(records) }, 'records were deleted before they were processed'),
+    stalled(problem) {
+      counted.stalled(problem);
+      onRetry({ problem });
+    },
+    failed: (place, error) =>
+      log.error({ ...fields(place), ...errorFields(error) }, 'a bug: this record could not be enriched'),
   };
 }
 

@@ -13,6 +13,7 @@ export type RejectReason =
   | 'sequence_reused'
   | 'subject_taken'
   | 'internal_error'
+  | 'refused_by_broker'
   | NonNullable<Delivery['refusal']>['reason'];
 
 /** A release in use. */

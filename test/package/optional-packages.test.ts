@@ -25,6 +25,7 @@ describe('an optional package that is missing', () => {
     ['export parquet', ['hyparquet-writer']],
     ['serve --redis', ['@redis/client']],
     ['stream', ['@nats-io/jetstream', '@nats-io/transport-node']],
+    ['stream --server kafka://', ['@platformatic/kafka']],
   ])('of "ipatlas %s" is named, with its version', async (command, names) => {
     const install = `npm install ${names.map((name) => `${name}@${peerDependencies[name]}`).join(' ')}`;
     for (const name of names) {

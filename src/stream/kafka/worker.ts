@@ -1,0 +1,666 @@
+/**
+ * The worker on Kafka: a member of a consumer group that reads, enriches and writes in transactions.
+ *
+ * Each record is in the output exactly once because one transaction holds its output, its reject, and the group's new offset. Two
+ * rules make this hold when workers die, hang and wake up (KIP-447): an offset is written in the name of the membership under
+ * which its records were read, so the group's coordinator refuses it once a partition may belong to another member; and a worker
+ * that takes over a partition reads its offset only when no transaction is open that may change it. After any failure, a worker
+ * begins again at the group's offsets, as another transactional id: it never has to find out what became of a transaction.
+ */
+import { createHash, randomUUID } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
+import { AtlasError } from '../../errors.js';
+import {
+  KAFKA_BYTES_IN_FLIGHT,
+  KAFKA_FETCH_MS,
+  KAFKA_HEARTBEAT_MS,
+  KAFKA_REBALANCE_MS,
+  KAFKA_RECORDS_A_TRANSACTION,
+  KAFKA_SESSION_MS,
+  STREAM_GONE_MS,
+  STREAM_RETRY_MAX_MS,
+  STREAM_RETRY_MS,
+} from '../../limits.js';
+import { BrokerUnavailable } from '../broker.js';
+import { FlowWindow } from '../flow.js';
+import type { ActiveRelease, RejectReason } from '../parts.js';
+import { pause } from '../worker.js';
+import {
+  type Admin,
+  ask,
+  Clients,
+  COMPRESSIONS,
+  type Compression,
+  type Consumer,
+  type KafkaModule,
+  type KafkaServer,
+  type Membership,
+  type NewRecord,
+  type Producer,
+  protocolErrors,
+} from './client.js';
+import { committedRecords, enrichRecords, type Outcome, type SourceRecord } from './records.js';
+import { type KafkaSetup, type KafkaSetupOptions, readTopics, requireTopics } from './setup.js';
+
+/** Where a record is in the source. */
+export interface Place {
+  partition: number;
+  offset: bigint;
+}
+
+/** What a worker reports as it works. */
+export interface RecordEvents {
+  /** A transaction was committed. `oldest`: when its oldest record was written, in milliseconds since 1970. */
+  committed(done: { records: number; inputBytes: number; outputBytes: number; oldest: number }): void;
+  rejected(place: Place, reason: RejectReason, detail: string): void;
+  /** Records were deleted from the source before any worker read them. */
+  lost(place: Place, records: bigint): void;
+  /** A step failed and is tried again. */
+  stalled(problem: string): void;
+  /** There is nothing to do now, and the broker says so. */
+  idle(): void;
+  /** A record could not be enriched because of a bug. */
+  failed(place: Place, error: unknown): void;
+}
+
+export interface KafkaWorkerOptions {
+  module: KafkaModule;
+  server: KafkaServer;
+  setupOptions: KafkaSetupOptions;
+  setup: KafkaSetup;
+  /** Undefined: that of the output topic, or else that of the source's records. */
+  compression: Compression | undefined;
+  release: () => ActiveRelease;
+  /** Whether records can be enriched as one block. */
+  areLines: boolean;
+  events: RecordEvents;
+  /** Ends when all records that the source held at the start are done, by any worker of the group. */
+  once: boolean;
+  /** Aborting ends the worker after the transaction in flight. */
+  signal: AbortSignal;
+}
+
+/** Records of one partition that were read, in order. */
+interface Chunk {
+  partition: number;
+  records: SourceRecord[];
+  /** The offset to go on with. */
+  end: bigint;
+  bytes: number;
+  compression: number;
+}
+
+/** A member of the group with its partitions. */
+interface Member {
+  identity: Omit<Membership, 'coordinatorId'>;
+  partitions: readonly number[];
+}
+
+/** Hexadecimal digits that tell the topics of a group apart. */
+const HASH_DIGITS = 16;
+
+const READ_COMMITTED = 1;
+const EARLIEST = -2n;
+const LATEST = -1n;
+
+/** Failures in a row without progress after which the membership is given up, too. */
+const FAILURES_OF_MEMBERSHIP = 4;
+
+/** Bytes that the broker's format adds to a record and to each of its headers, at most. */
+const RECORD_BYTES = 40;
+const HEADER_BYTES = 10;
+/** The same for a batch. */
+const BATCH_BYTES = 100;
+/**
+ * Most milliseconds between the times of two records of a batch: the client library writes differences of more than 31 bits wrongly
+ * (@platformatic/dynamic-buffer 0.3.1, int64ZigZagEncode).
+ */
+const MAX_SPAN = 1n << 30n;
+/** Characters of the explanation of a reject that are kept. */
+const DETAIL_CHARACTERS = 200;
+
+/** Errors of the broker about a record, whoever sends it. */
+const RECORD_ERRORS: Record<string, RejectReason> = {
+  MESSAGE_TOO_LARGE: 'too_large',
+  RECORD_LIST_TOO_LARGE: 'too_large',
+  INVALID_TIMESTAMP: 'refused_by_broker',
+  INVALID_RECORD: 'refused_by_broker',
+  CORRUPT_MESSAGE: 'refused_by_broker',
+};
+
+const HEADER = {
+  /** `<topic> <partition> <offset>` */
+  source: Buffer.from('ipatlas-source'),
+  release: Buffer.from('ipatlas-release'),
+  /** Of a reject: the reason, and an explanation. */
+  rejected: Buffer.from('ipatlas-rejected'),
+  detail: Buffer.from('ipatlas-detail'),
+  /** `too large`: the value was left out of a reject. */
+  value: Buffer.from('ipatlas-value'),
+};
+const RESERVED = /^ipatlas-/i;
+
+/** The headers of a record, without those that only ipatlas writes, and further ones. */
+function withHeaders({ headers }: SourceRecord, ...own: [Buffer, string][]): Map<Buffer, Buffer> {
+  const all = new Map<Buffer, Buffer>();
+  for (const [name, value] of headers) {
+    if (name !== null && !RESERVED.test(name.toString('latin1'))) all.set(name, value as Buffer);
+  }
+  for (const [name, text] of own) all.set(name, Buffer.from(text));
+  return all;
+}
+
+function bytesOf({ key, value, headers }: Pick<NewRecord, 'key' | 'value' | 'headers'>): number {
+  let bytes = RECORD_BYTES + (key?.length ?? 0) + (value?.length ?? 0);
+  for (const [name, header] of headers) bytes += HEADER_BYTES + name.length + (header?.length ?? 0);
+  return bytes;
+}
+
+const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+
+/** A promise that another part of the program resolves, again and again. */
+class Bell {
+  #ring!: () => void;
+  #next = this.#renew();
+
+  #renew(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#ring = resolve;
+    });
+  }
+
+  ring(): void {
+    const ring = this.#ring;
+    this.#next = this.#renew();
+    ring();
+  }
+
+  /** Waits for the next ring, or some milliseconds. */
+  async wait(milliseconds: number): Promise<void> {
+    const ended = new AbortController();
+    await Promise.race([this.#next, pause(milliseconds, ended.signal)]);
+    ended.abort();
+  }
+}
+
+/** The membership in the group. The client library renews it by itself. */
+class Group {
+  readonly #clients: Clients;
+  readonly #consumer: Consumer;
+  readonly #changed: Bell;
+  #member: Member | undefined;
+
+  private constructor(clients: Clients, consumer: Consumer, topic: string, changed: Bell) {
+    this.#clients = clients;
+    this.#consumer = consumer;
+    this.#changed = changed;
+    const joined = ({
+      groupId,
+      memberId,
+      generationId,
+      assignments,
+    }: Membership & { assignments?: Assignment[] }): void => {
+      const partitions = assignments?.find((one) => one.topic === topic)?.partitions ?? [];
+      this.#member = { identity: { groupId, memberId, generationId }, partitions };
+      changed.ring();
+    };
+    const left = (): void => {
+      this.#member = undefined;
+      changed.ring();
+    };
+    consumer.on('consumer:group:join', joined);
+    consumer.on('consumer:group:rebalance', left);
+    consumer.on('consumer:group:leave', left);
+  }
+
+  /**
+   * Joins the group. Only members with the same topics can be in it: they have the same protocol, whose name is made of these.
+   *
+   * @throws AtlasError E_STREAM if others are there; BrokerUnavailable
+   */
+  static async join(clients: Clients, { names, byKey }: KafkaSetupOptions, changed: Bell): Promise<Group> {
+    const hash = createHash('sha256')
+      .update(JSON.stringify([names, byKey]))
+      .digest('hex')
+      .slice(0, HASH_DIGITS);
+    const consumer = clients.consumer({
+      groupId: names.group,
+      autocommit: false,
+      sessionTimeout: KAFKA_SESSION_MS,
+      rebalanceTimeout: KAFKA_REBALANCE_MS,
+      heartbeatInterval: KAFKA_HEARTBEAT_MS,
+      protocols: [{ name: `ipatlas-${hash}`, version: 1 }],
+    });
+    consumer.topics.track(names.from);
+    const group = new Group(clients, consumer, names.from, changed);
+    await ask(`join the group ${names.group}`, consumer.joinGroup());
+    return group;
+  }
+
+  get member(): Member | undefined {
+    return this.#member;
+  }
+
+  /** A member, as who it was when it got its partitions, for the coordinator of now. */
+  membership({ identity }: Member): Membership {
+    return { ...identity, coordinatorId: this.#consumer.coordinatorId ?? -1 };
+  }
+
+  /** Waits for partitions. Throws BrokerUnavailable if there are none for long. */
+  async joined(signal: AbortSignal): Promise<Member | undefined> {
+    const end = performance.now() + KAFKA_REBALANCE_MS + KAFKA_SESSION_MS;
+    while (this.#member === undefined && !signal.aborted) {
+      if (performance.now() > end) throw new BrokerUnavailable('the group does not give this worker its partitions');
+      await this.#changed.wait(KAFKA_FETCH_MS);
+    }
+    return this.#member;
+  }
+
+  close(): Promise<void> {
+    return this.#clients.close();
+  }
+}
+
+interface Assignment {
+  topic: string;
+  partitions: number[];
+}
+
+export class KafkaWorker {
+  readonly #options: KafkaWorkerOptions;
+  readonly #flow = new FlowWindow({ messages: Number.MAX_SAFE_INTEGER, bytes: KAFKA_BYTES_IN_FLIGHT });
+  readonly #lag = new Map<number, bigint>();
+  /** Rings when there is something to do or the partitions changed. */
+  readonly #bell = new Bell();
+  #isConnected = false;
+  #outputBytes = 0;
+  /** Most records of the next transaction: fewer while a record is looked for that the broker refuses. */
+  #limit = KAFKA_RECORDS_A_TRANSACTION;
+  /** A record that the broker refuses. */
+  #refused: (Place & { reason: RejectReason; detail: string }) | undefined;
+  #failures = 0;
+  #missingSince: number | undefined;
+  /** With `once`: the offsets at which the source ended at the start. */
+  #ends: Map<number, bigint> | undefined;
+
+  constructor(options: KafkaWorkerOptions) {
+    this.#options = options;
+    setMaxListeners(0, options.signal);
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected;
+  }
+
+  /** What is in flight now. */
+  get inFlight(): { messages: number; inputBytes: number; outputBytes: number } {
+    return { messages: this.#flow.messages, inputBytes: this.#flow.bytes, outputBytes: this.#outputBytes };
+  }
+
+  /** Records of each of this worker's partitions that were not read yet. */
+  get lag(): ReadonlyMap<number, bigint> {
+    return this.#lag;
+  }
+
+  /**
+   * Works until aborted or, with `once`, until the source is done. The transaction in flight is finished first.
+   *
+   * @throws AtlasError E_STREAM if a topic is gone, has another number of partitions, or a permission is missing
+   */
+  async run(): Promise<void> {
+    const { module, server, setupOptions, events, signal } = this.#options;
+    const stop = (): void => this.#bell.ring();
+    signal.addEventListener('abort', stop);
+    let group: Group | undefined;
+    try {
+      while (!signal.aborted) {
+        try {
+          group ??= await Group.join(new Clients(module, server), setupOptions, this.#bell);
+          const member = await group.joined(signal);
+          if (member === undefined || (await this.#work(group, member)) === 'done') break;
+        } catch (error) {
+          if (!(error instanceof BrokerUnavailable)) throw error;
+          this.#isConnected = false;
+          this.#checkGone(error);
+          events.stalled(error.message);
+          this.#failures++;
+          await pause(Math.min(STREAM_RETRY_MS * 2 ** this.#failures, STREAM_RETRY_MAX_MS), signal);
+          if (this.#failures % FAILURES_OF_MEMBERSHIP !== 0) continue;
+          await group?.close();
+          group = undefined;
+        }
+      }
+    } finally {
+      signal.removeEventListener('abort', stop);
+      await group?.close();
+    }
+  }
+
+  /** Throws AtlasError E_STREAM if a topic has been missing for long; brokers that start may not know it for a moment. */
+  #checkGone({ cause, message }: BrokerUnavailable): void {
+    if (!protocolErrors(cause).some((id) => id.startsWith('UNKNOWN_TOPIC'))) {
+      this.#missingSince = undefined;
+      return;
+    }
+    this.#missingSince ??= performance.now();
+    if (performance.now() - this.#missingSince < STREAM_GONE_MS) return;
+    throw new AtlasError('E_STREAM', `a topic is gone (${message}); start again with --init`);
+  }
+
+  /** Works as one member, until the group gives other partitions. Throws as {@link ask} does. */
+  async #work(group: Group, member: Member): Promise<'done' | 'moved'> {
+    const { module, server, setupOptions, once, signal } = this.#options;
+    const clients = new Clients(module, server);
+    const session = new AbortController();
+    const queue: Chunk[] = [];
+    const isOver = (): boolean => session.signal.aborted || signal.aborted || group.member !== member;
+    let failure: unknown;
+    const fetching: Promise<void>[] = [];
+    try {
+      const admin = clients.admin();
+      const { from } = setupOptions.names;
+      const topics = await readTopics(admin, Object.values(setupOptions.names).slice(0, 3));
+      this.#missingSince = undefined;
+      const count = requireTopics(topics, setupOptions);
+      const reader = clients.consumer({ groupId: setupOptions.names.group });
+      reader.topics.track(from);
+      if (once)
+        this.#ends ??= await this.#offsets(
+          reader,
+          Array.from({ length: count }, (_, at) => at),
+          LATEST,
+        );
+      const positions = await this.#positions(admin, reader, member.partitions);
+      this.#isConnected = true;
+      this.#lag.clear();
+      const { id, partitions } = topics.get(from)!;
+      for (const node of new Set(member.partitions.map((partition) => partitions[partition]!.leader))) {
+        const own = member.partitions.filter((partition) => partitions[partition]!.leader === node);
+        const fetch = this.#fetch(reader, { id, node, own, positions }, queue, isOver).catch((error: unknown) => {
+          failure ??= error;
+          session.abort();
+          this.#bell.ring();
+        });
+        fetching.push(fetch);
+      }
+      const producer = clients.producer(`${setupOptions.names.group}-${randomUUID()}`);
+      while (!isOver()) {
+        const chunks = this.#take(queue);
+        if (chunks.length > 0) await this.#process(producer, group.membership(member), chunks);
+        else if (await this.#isDone(admin)) return 'done';
+        else await this.#bell.wait(KAFKA_FETCH_MS);
+      }
+      if (failure !== undefined) throw failure;
+      return signal.aborted ? 'done' : 'moved';
+    } finally {
+      session.abort();
+      for (const { bytes } of queue.splice(0)) this.#flow.leave(bytes);
+      await clients.close();
+      await Promise.all(fetching);
+      for (const { bytes } of queue) this.#flow.leave(bytes);
+    }
+  }
+
+  /** Reads offsets of the source, that of committed records if it is its end. */
+  async #offsets(reader: Consumer, partitions: number[], timestamp: bigint): Promise<Map<number, bigint>> {
+    const { from } = this.#options.setupOptions.names;
+    if (partitions.length === 0) return new Map();
+    const options = { topics: [from], partitions: { [from]: partitions }, timestamp, isolationLevel: READ_COMMITTED };
+    const offsets = (await ask('offsets of the source', reader.listOffsets(options))).get(from) ?? [];
+    return new Map(partitions.map((partition) => [partition, offsets[partition]!]));
+  }
+
+  /** Returns the group's offsets, once no transaction is open that may change them. */
+  async #committed(admin: Admin, partitionIndexes: number[]): Promise<Map<number, bigint>> {
+    const { from, group } = this.#options.setupOptions.names;
+    if (partitionIndexes.length === 0) return new Map();
+    const groups = [{ groupId: group, topics: [{ name: from, partitionIndexes }] }];
+    const request = admin.listConsumerGroupOffsets({ groups, requireStable: true });
+    const [found] = await ask('offsets of the group', request);
+    const partitions = found?.topics[0]?.partitions ?? [];
+    return new Map(partitions.map(({ partitionIndex, committedOffset }) => [partitionIndex, committedOffset]));
+  }
+
+  /** Where to begin. */
+  async #positions(admin: Admin, reader: Consumer, partitions: readonly number[]): Promise<Map<number, bigint>> {
+    const committed = await this.#committed(admin, [...partitions]);
+    const first = await this.#offsets(reader, [...partitions], EARLIEST);
+    const last = await this.#offsets(reader, [...partitions], LATEST);
+    const positions = new Map<number, bigint>();
+    for (const partition of partitions) {
+      const earliest = first.get(partition)!;
+      const offset = committed.get(partition) ?? -1n;
+      if (offset > last.get(partition)!) {
+        throw new AtlasError(
+          'E_STREAM',
+          `the group is at record ${offset} of partition ${partition}, and the source ends before it: it was deleted and ` +
+            'created again, or lost records; name another --group and another output',
+        );
+      }
+      if (offset >= 0n && offset < earliest) this.#options.events.lost({ partition, offset }, earliest - offset);
+      positions.set(partition, offset < earliest ? earliest : offset);
+    }
+    return positions;
+  }
+
+  /** With `once`: whether the group is past the end that the source had. */
+  async #isDone(admin: Admin): Promise<boolean> {
+    if (this.#ends === undefined) return false;
+    const committed = await this.#committed(admin, [...this.#ends.keys()]);
+    return [...this.#ends].every(([partition, end]) => end === 0n || (committed.get(partition) ?? -1n) >= end);
+  }
+
+  /** Reads the partitions that one broker leads, until the work is over. */
+  async #fetch(
+    reader: Consumer,
+    { id, node, own, positions }: { id: string; node: number; own: number[]; positions: Map<number, bigint> },
+    queue: Chunk[],
+    isOver: () => boolean,
+  ): Promise<void> {
+    const { events } = this.#options;
+    while (!isOver()) {
+      await this.#flow.hasRoom();
+      if (isOver()) return;
+      const partitions = own.map((partition) => ({
+        partition,
+        fetchOffset: positions.get(partition)!,
+        partitionMaxBytes: KAFKA_BYTES_IN_FLIGHT / 4,
+        currentLeaderEpoch: -1,
+        lastFetchedEpoch: -1,
+      }));
+      const request = reader.fetch({
+        node,
+        topics: [{ topicId: id, partitions }],
+        ...{
+          maxWaitTime: KAFKA_FETCH_MS,
+          minBytes: 1,
+          maxBytes: KAFKA_BYTES_IN_FLIGHT / 2,
+          isolationLevel: READ_COMMITTED,
+        },
+      });
+      const { responses } = await ask('read', request);
+      this.#isConnected = true;
+      let isEmpty = true;
+      for (const fetched of responses.flatMap((one) => one.partitions)) {
+        const { partitionIndex: partition } = fetched;
+        const from = positions.get(partition);
+        if (from === undefined) continue;
+        const { records, end, compression } = committedRecords(fetched, from);
+        this.#lag.set(partition, fetched.lastStableOffset > end ? fetched.lastStableOffset - end : 0n);
+        if (end === from) continue;
+        isEmpty = false;
+        positions.set(partition, end);
+        const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
+        this.#flow.enter(bytes);
+        queue.push({ partition, records, end, bytes, compression });
+      }
+      if (isEmpty && queue.length === 0 && this.#flow.isEmpty) events.idle();
+      else this.#bell.ring();
+    }
+  }
+
+  /** Takes what the next transaction handles from the beginning of the queue. */
+  #take(queue: Chunk[]): Chunk[] {
+    const taken: Chunk[] = [];
+    let room = this.#limit;
+    while (room > 0 && queue.length > 0) {
+      const chunk = queue.shift()!;
+      const { partition, records, compression } = chunk;
+      if (records.length <= room) {
+        taken.push(chunk);
+        room -= records.length;
+        continue;
+      }
+      const end = records[room]!.offset;
+      // The bytes are given back with the rest.
+      taken.push({ partition, records: records.slice(0, room), end, bytes: 0, compression });
+      this.#flow.enter(0);
+      queue.unshift({ ...chunk, records: records.slice(room) });
+      room = 0;
+    }
+    return taken;
+  }
+
+  /** Enriches records and writes them in one transaction. */
+  async #process(producer: Producer, membership: Membership, chunks: Chunk[]): Promise<void> {
+    const { events, release, areLines } = this.#options;
+    const records = chunks.flatMap((chunk) => chunk.records);
+    const { id, enrich } = release();
+    const outcomes = enrichRecords(records, enrich, areLines, (error, record) => events.failed(record, error));
+    const codec = COMPRESSIONS[chunks.at(-1)!.compression] ?? 'none';
+    const compression = this.#options.compression ?? this.#options.setup.compression ?? codec;
+    const output = outcomes.flatMap((outcome) => this.#newRecords(outcome, id, compression));
+    const outputBytes = output.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
+    this.#outputBytes += outputBytes;
+    try {
+      const ends = new Map(chunks.map(({ partition, end }) => [partition, end]));
+      await this.#transact(producer, membership, this.#rounds(output), compression, ends);
+    } catch (error) {
+      this.#narrow(error, records);
+      throw error;
+    } finally {
+      this.#outputBytes -= outputBytes;
+      for (const { bytes } of chunks) this.#flow.leave(bytes);
+    }
+    // After a failure, the client may still be sending the output.
+    for (const { recycle } of outcomes) recycle?.();
+    for (const { record, reject } of outcomes) {
+      if (reject !== undefined) events.rejected(record, reject.reason, reject.detail);
+    }
+    this.#failures = 0;
+    this.#limit = Math.min(2 * this.#limit, KAFKA_RECORDS_A_TRANSACTION);
+    const inputBytes = records.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
+    const oldest = records.reduce(
+      (least, { timestamp }) => Math.min(least, Number(timestamp)),
+      Number.POSITIVE_INFINITY,
+    );
+    events.committed({ records: records.length, inputBytes, outputBytes, oldest });
+  }
+
+  /** After a failure because of a record: fewer records in the next try, until it is found; then it is rejected. */
+  #narrow(error: unknown, records: readonly SourceRecord[]): void {
+    const id = protocolErrors(error instanceof Error ? error.cause : error).find((one) => one in RECORD_ERRORS);
+    if (id === undefined) return;
+    this.#limit = Math.max(1, records.length >> 1);
+    const [record] = records;
+    if (records.length > 1 || record === undefined) return;
+    this.#refused = { ...record, reason: RECORD_ERRORS[id]!, detail: id };
+  }
+
+  /** Returns what is written of a record: its output, its reject, or both. */
+  #newRecords(outcome: Outcome, release: string, compression: Compression): NewRecord[] {
+    const { setupOptions, setup } = this.#options;
+    const { names, byKey } = setupOptions;
+    const { record, value } = outcome;
+    const { partition, offset, timestamp } = record;
+    const source = `${names.from} ${partition} ${offset}`;
+    const common = { ...(!byKey && { partition }), key: record.key ?? undefined };
+    const written: NewRecord[] = [];
+    if (value !== undefined) {
+      const headers = withHeaders(record, [HEADER.source, source], [HEADER.release, release]);
+      const output = {
+        ...common,
+        topic: names.to,
+        value: value === null ? undefined : asBuffer(value),
+        headers,
+        timestamp,
+      };
+      const bytes = bytesOf(output) + BATCH_BYTES;
+      const isRefused = this.#refused?.partition === partition && this.#refused.offset === offset;
+      if (isRefused || (compression === 'none' && bytes > setup.maxBytes.to)) {
+        const tooLarge = `the output has ${bytes} bytes, more than max.message.bytes (${setup.maxBytes.to})`;
+        const { reason, detail } = isRefused ? this.#refused! : { reason: 'too_large' as const, detail: tooLarge };
+        outcome.reject = { reason, detail, bytes: record.value };
+      } else {
+        written.push(output);
+      }
+    }
+    if (outcome.reject !== undefined) {
+      const { reason, detail, bytes } = outcome.reject;
+      const headers = withHeaders(
+        record,
+        [HEADER.source, source],
+        [HEADER.rejected, reason],
+        [HEADER.detail, detail.slice(0, DETAIL_CHARACTERS)],
+      );
+      // With the time of now: the broker may have refused that of the record.
+      const reject = { ...common, topic: names.rejects, value: bytes === null ? undefined : asBuffer(bytes), headers };
+      if (bytesOf(reject) + BATCH_BYTES > setup.maxBytes.rejects) {
+        headers.set(HEADER.value, Buffer.from('too large'));
+        reject.value = undefined;
+      }
+      written.push(reject);
+    }
+    return written;
+  }
+
+  /** Divides records into requests: the client makes one batch of all that a request has for a partition. */
+  #rounds(records: readonly NewRecord[]): NewRecord[][] {
+    const { maxBytes } = this.#options.setup;
+    const { names } = this.#options.setupOptions;
+    const rounds: NewRecord[][] = [];
+    const filled = new Map<string, { round: number; bytes: number; first: bigint | undefined }>();
+    for (const record of records) {
+      const { topic, partition, timestamp } = record;
+      const limit = topic === names.to ? maxBytes.to : maxBytes.rejects;
+      // By key, the client chooses the partition: as if all were of one.
+      const target = `${topic} ${partition ?? ''}`;
+      const bytes = bytesOf(record);
+      const place = filled.get(target) ?? { round: 0, bytes: BATCH_BYTES, first: timestamp };
+      const isFar = timestamp !== undefined && (timestamp - place.first!) / MAX_SPAN !== 0n;
+      if (place.bytes > BATCH_BYTES && (place.bytes + bytes > limit || isFar)) {
+        Object.assign(place, { round: place.round + 1, bytes: BATCH_BYTES, first: timestamp });
+      }
+      place.bytes += bytes;
+      filled.set(target, place);
+      rounds[place.round] ??= [];
+      rounds[place.round]!.push(record);
+    }
+    return rounds;
+  }
+
+  async #transact(
+    producer: Producer,
+    membership: Membership,
+    rounds: readonly NewRecord[][],
+    compression: Compression,
+    ends: ReadonlyMap<number, bigint>,
+  ): Promise<void> {
+    const { from } = this.#options.setupOptions.names;
+    const transaction = await ask('begin a transaction', producer.beginTransaction());
+    try {
+      for (const messages of rounds) await ask('write', transaction.send({ messages, compression }));
+      await ask('add the group', transaction.addConsumer(membership));
+      for (const [partition, end] of ends) {
+        // One after the other: of two that are open at a time, the client sends only the first.
+        const message = { topic: from, partition, offset: end - 1n, metadata: { consumer: membership } };
+        await ask('write the offset', transaction.addOffset(message));
+      }
+      await ask('commit', transaction.commit());
+    } catch (error) {
+      // If this fails, too, the brokers end the transaction when its time is over.
+      await transaction.abort().catch(() => {});
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import { rmSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { until } from '../support/serve.js';
+import { hasKafka, KafkaCluster, recordErrors, SKIPPED, testRecord } from './kafka.js';
+
+if (!hasKafka()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
+
+describe.skipIf(!hasKafka())('a worker on Kafka', { concurrent: true }, () => {
+  let cluster: KafkaCluster;
+  let dataDir: string;
+
+  beforeAll(async () => {
+    dataDir = temporaryDir();
+    await publishBlocks(dataDir, SMALL_WORLD);
+    cluster = await KafkaCluster.start();
+  }, 300_000);
+  afterAll(async () => {
+    await cluster?.remove();
+    rmSync(dataDir, { recursive: true });
+  });
+
+  const records = (topic: string, count: number, partitions: number, first = 0): object[] =>
+    Array.from({ length: count }, (_, at) => testRecord(topic, first + at, partitions));
+  const flags = (from: string, to: string, ...more: string[]): string[] => [
+    '--from',
+    from,
+    '--to',
+    to,
+    '--data',
+    dataDir,
+    ...more,
+  ];
+
+  it('writes each committed record once, with its key, headers, time and partition, from where the group is', async () => {
+    await cluster.produce(
+      [{ create: ['a'], partitions: 3, replicas: 1 }, ...records('a', 600, 3), { abort: 'x', in: 'a' }],
+      'zstd',
+    );
+    const first = await cluster.work(...flags('a', 'a-geo', '--init', '--once'));
+    expect([first.code, first.stderr]).toEqual([
+      0,
+      expect.stringContaining('created the topic a-geo-rejects, 3 partitions'),
+    ]);
+    expect(await recordErrors(cluster, 'a', 'a-geo', dataDir)).toEqual({ errors: [], records: 600 });
+    await cluster.produce(
+      [...records('a', 300, 3, 600), { abort: 'x2', in: 'a' }, ...records('a', 10, 3, 900)],
+      'gzip',
+    );
+    expect((await cluster.work(...flags('a', 'a-geo', '--once'))).code).toBe(0);
+    expect(await recordErrors(cluster, 'a', 'a-geo', dataDir)).toEqual({ errors: [], records: 910 });
+    // There is nothing left to do.
+    expect((await cluster.work(...flags('a', 'a-geo', '--once'))).code).toBe(0);
+    expect((await cluster.read('a-geo')).length).toBe(910);
+    expect(await cluster.read('a-geo-rejects')).toEqual([]);
+  });
+
+  it('rejects what cannot be in the output, with the reason, and does the rest', async () => {
+    const limit = [
+      { name: 'max.message.bytes', value: '4000' },
+      { name: 'message.timestamp.after.max.ms', value: '3600000' },
+    ];
+    const plain = { topic: 'b', partition: 0, key: 'k', headers: [['h', '1']], timestamp: 1_700_000_000_000 };
+    const values = [
+      '{"ip":"8.8.8.8"}',
+      'broken',
+      '{"ip":"8.8.8.8","n":2}\nbroken\n',
+      `{"ip":"8.8.8.8","t":"${'x'.repeat(5_000)}"}`,
+      '{"n":4}',
+    ];
+    const future = { ...plain, value: '{"ip":"8.8.8.8","n":5}', timestamp: Date.now() + 864_000_000 };
+    await cluster.produce([
+      {
+        create: ['b'],
+        partitions: 1,
+        replicas: 1,
+        configs: [{ name: 'message.timestamp.after.max.ms', value: '9000000000000' }],
+      },
+      { create: ['b-geo', 'b-no'], partitions: 1, replicas: 1, configs: limit },
+      ...values.map((value) => ({ ...plain, value })),
+      future,
+      { ...plain, value: '{"n":6}' },
+    ]);
+    const { code, stderr } = await cluster.work(
+      ...flags('b', 'b-geo', '--rejects', 'b-no', '--on-invalid', 'drop', '--once'),
+    );
+    expect(code, stderr).toBe(0);
+    const output = await cluster.read('b-geo');
+    expect(output.map(({ value }) => (JSON.parse(value!) as { n?: number }).n)).toEqual([undefined, 2, 4, 6]);
+    const rejects = await cluster.read('b-no');
+    const reasons = rejects.map(({ headers, value }) => [
+      /ipatlas-source=b 0 (\d+),ipatlas-rejected=(\w+)/.exec(headers)?.slice(1).join(' '),
+      value?.length ?? null,
+    ]);
+    expect(reasons).toEqual([
+      ['1 invalid_line', 6],
+      ['2 invalid_line', 7],
+      ['3 too_large', null],
+      ['5 refused_by_broker', future.value.length],
+    ]);
+    expect(rejects.map(({ key, headers }) => [key, headers.startsWith('h=1,')])).toEqual(
+      rejects.map(() => ['k', true]),
+    );
+  });
+
+  it.each([
+    [['--from', 'c3', '--to', 'c1', '--rejects', 'c1b'], /c3 has 3 partitions and c1 has 1: .*give --by-key/],
+    [['--from', 'c3', '--to', 'none', '--rejects', 'c1b'], /there is no topic none; --init creates it/],
+  ])('refuses topics that do not fit: %j', async (names, message) => {
+    await cluster
+      .produce([
+        { create: ['c3'], partitions: 3, replicas: 1 },
+        { create: ['c1', 'c1b'], partitions: 1, replicas: 1 },
+      ])
+      .catch(() => {});
+    const { code, stderr } = await cluster.work(...names, '--data', dataDir, '--once');
+    expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
+  });
+
+  it('shares the partitions with others, takes over those of one that is killed, and ends on SIGTERM', async () => {
+    await cluster.produce([{ create: ['d'], partitions: 4, replicas: 1 }, ...records('d', 200, 4)]);
+    await cluster.work(...flags('d', 'd-geo', '--init', '--once'));
+    const [killed, stopped] = [cluster.worker(...flags('d', 'd-geo')), cluster.worker(...flags('d', 'd-geo'))];
+    await cluster.produce(records('d', 400, 4, 200));
+    await until(async () => (await cluster.read('d-geo')).length > 200, 'output');
+    killed.kill('SIGKILL');
+    await cluster.produce(records('d', 400, 4, 600));
+    await until(async () => (await cluster.read('d-geo')).length === 1_000, 'all output', 60_000);
+    stopped.kill('SIGTERM');
+    await until(() => stopped.exitCode !== null, 'the end', 60_000);
+    expect(stopped.exitCode).toBe(0);
+    expect(await recordErrors(cluster, 'd', 'd-geo', dataDir)).toEqual({ errors: [], records: 1_000 });
+  });
+});
