@@ -89,7 +89,10 @@ export const INPUT_FLAGS = {
   'no-header': {
     help: 'for csv and tsv: the first record is not a header; --field is the number of a column, from 1',
   },
-  items: { value: 'PATH', help: 'for json: the keys, with dots, that lead to the array inside the document' },
+  items: {
+    value: 'PATH',
+    help: 'for json: the keys, with dots, that lead to the array inside the document; groups[].rows for one in each element of an array',
+  },
   'no-guess': {
     help: 'without --format, inputs that are no log by name are JSON lines with the address at ip; nothing is found by the first lines',
   },

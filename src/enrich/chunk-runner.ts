@@ -5,11 +5,18 @@ import type { EnrichCounts } from './counts.js';
 import { DirectiveSplitter, DirectiveTable } from './formats/directives.js';
 import type { JsonDocument } from './formats/document.js';
 import { Table } from './formats/table.js';
-import { type Chunk, ChunkBuffer, LineSplitter, RecordSplitter, type Splitter } from './input/chunk-buffer.js';
+import {
+  type Chunk,
+  ChunkBuffer,
+  LineSplitter,
+  type Passage,
+  RecordSplitter,
+  type Splitter,
+} from './input/chunk-buffer.js';
 import { OBJECT_MISSING } from './kernel/abi.js';
 import { Kernel, Slot } from './kernel/kernel.js';
-import { type KernelLayout, setTableShape, type TableShape } from './kernel/layout.js';
-import type { EnrichOptions, InvalidPolicy } from './options.js';
+import { type KernelLayout, setTableShape } from './kernel/layout.js';
+import type { EnrichOptions, InvalidPolicy, KernelInput } from './options.js';
 
 /** One part of the result of a chunk. The bytes are in the kernel's memory, and valid until the next part is requested. */
 export interface ChunkResult {
@@ -35,9 +42,36 @@ export interface ChunkRunnerOptions {
 
 const NO_BYTES = new Uint8Array(0);
 
+/** Joins results, whose bytes are copied, as far as they have a number of bytes. Those before an error are yielded first. */
+function* joined(results: Iterable<ChunkResult>, bytes: number): Generator<ChunkResult, void, undefined> {
+  let outputs: Uint8Array[] = [];
+  let rejects: Uint8Array[] = [];
+  let length = 0;
+  const take = (isLast: boolean): ChunkResult => {
+    const result = { output: Buffer.concat(outputs), rejects: Buffer.concat(rejects), isLast };
+    outputs = [];
+    rejects = [];
+    length = 0;
+    return result;
+  };
+  try {
+    for (const result of results) {
+      if (result.output.length > 0) outputs.push(Uint8Array.from(result.output));
+      if (result.rejects.length > 0) rejects.push(Uint8Array.from(result.rejects));
+      length += result.output.length + result.rejects.length;
+      if (length > bytes) yield take(false);
+    }
+  } catch (error) {
+    yield take(false);
+    throw error;
+  }
+  yield take(true);
+}
+
 export class ChunkRunner {
   readonly #kernel: Kernel;
   readonly #layout: KernelLayout;
+  readonly #input: KernelInput;
   readonly #maxRecordBytes: number;
   readonly #onInvalid: InvalidPolicy;
   readonly #counts: EnrichCounts;
@@ -53,7 +87,7 @@ export class ChunkRunner {
   #lines = 0;
 
   constructor({ layout, options, maxRecordBytes, counts, documents, unread }: ChunkRunnerOptions) {
-    const { input, onInvalid } = options;
+    const { input = { kind: 'jsonl' }, onInvalid } = options;
     this.#kernel = new Kernel(layout, 0, undefined, unread);
     this.#layout = layout;
     this.#maxRecordBytes = maxRecordBytes;
@@ -61,16 +95,16 @@ export class ChunkRunner {
     this.#counts = counts;
     const roots = options.fields.map(({ name }) => JSON.stringify(name)).join(' or ');
     this.#noObject = `has another value than an object at ${roots}, where the results go`;
-    if (input?.kind === 'table') {
-      const setShape = (shape: TableShape): void => setTableShape(layout, input, shape);
+    this.#input = input;
+    if (input.kind === 'table') {
       if (input.directives === undefined) {
-        this.#table = new Table(input, options, counts, setShape);
+        this.#table = new Table(input, options, counts, (shape) => setTableShape(layout, input, shape));
         this.#splitter = new RecordSplitter(this.#kernel);
       } else {
-        this.#table = new DirectiveTable(input, options, setShape);
+        this.#table = new DirectiveTable(input, options);
         this.#splitter = input.directives === 'columns' ? new LineSplitter() : new DirectiveSplitter();
       }
-    } else if (input?.kind === 'json') {
+    } else if (input.kind === 'json') {
       this.#document = new documents!(this.#kernel, input.itemsPath, onInvalid);
       this.#splitter = this.#document;
     } else {
@@ -121,22 +155,21 @@ export class ChunkRunner {
     this.#document?.startResults(this.#name);
   }
 
-  /** Returns whether all chunks before this one must be processed before it is prepared. */
-  mustWait(chunk: Chunk): boolean {
-    return this.#table?.mayChange(chunk) === true;
+  /** Returns whether all chunks so far must be processed before another one is prepared. */
+  get mustWait(): boolean {
+    return this.#table?.isUnsettled === true;
   }
 
   /**
-   * Prepares a chunk for the kernel, in the order of reading. Returns whether there is work: a piece of a record has none.
+   * Prepares a chunk for the kernel, in the order of reading. Returns whether there is work for any thread; otherwise all of it is done
+   * by `results`.
    *
    * @throws AtlasError as {@link Table.prepare} does
    */
   prepare(chunk: Chunk): boolean {
     this.#table?.prepare(chunk);
-    const { slot, length, skip, header, piece } = chunk;
-    if (piece !== undefined) return false;
-    slot.begin(length, skip, header === undefined);
-    return true;
+    chunk.slot.begin(chunk.length);
+    return chunk.passages.length === 0;
   }
 
   /** Runs the kernel once over a prepared chunk. Returns whether it processed all records. */
@@ -145,57 +178,93 @@ export class ChunkRunner {
   }
 
   /**
-   * Yields the results of a chunk after its first run. Runs the kernel again while the chunk has records that did not fit
-   * into the output.
+   * Yields the results of a chunk.
    *
-   * @param reachedEnd what the first run returned
+   * @param reachedEnd what the first run returned, if there was one
    * @throws AtlasError E_BAD_INPUT under the policy `fail`, after yielding everything before the invalid record
    */
   *results(chunk: Chunk, reachedEnd: boolean): Generator<ChunkResult, void, undefined> {
-    if (chunk.piece !== undefined) {
-      yield this.#pieceResult(chunk);
-      return;
-    }
-    const { slot, header } = chunk;
     const before = this.#lines;
-    if (header !== undefined) yield { output: header, rejects: NO_BYTES, isLast: false };
+    if (chunk.passages.length === 0) yield* this.#recordResults(chunk, reachedEnd, before);
+    else yield* joined(this.#mixedResults(chunk, before), chunk.slot.place.outputBytes);
+    // Records of a table may have several lines. Their number is needed for the error only.
+    if (this.#table !== undefined && this.#onInvalid === 'fail') {
+      this.#lines = before + this.#kernel.countNewlines(chunk.slot.place, chunk.length);
+    }
+  }
+
+  /** Yields the results of passages, and of the records between them. */
+  *#mixedResults(chunk: Chunk, linesBefore: number): Generator<ChunkResult, void, undefined> {
+    const { slot, passages, length } = chunk;
+    const { input } = slot;
+    for (let index = 0, at = 0; index <= passages.length; index++) {
+      const passage = passages[index];
+      const end = passage?.from ?? length;
+      if (end > at) {
+        slot.setRecords(at, end);
+        // The kernel writes the end of an item that lacks it.
+        const next = input[end]!;
+        yield* this.#recordResults(chunk, this.run(chunk), linesBefore);
+        if (end < length) input[end] = next;
+      }
+      if (passage === undefined) return;
+      yield this.#passageResult(chunk, passage, linesBefore);
+      at = passage.to;
+    }
+  }
+
+  /** Yields the results of records after the first run. Runs the kernel again while there are some that did not fit into the output. */
+  *#recordResults(chunk: Chunk, reachedEnd: boolean, linesBefore: number): Generator<ChunkResult, void, undefined> {
+    const { slot } = chunk;
     for (let isLast = reachedEnd; ; isLast = this.run(chunk)) {
-      this.#lines += slot.lines;
+      if (this.#table === undefined) this.#lines += slot.lines;
       slot.addCountsTo(this.#counts);
       const { stoppedAtInvalid } = slot;
-      // Records of a table may have several lines. Their number is needed for the error only.
-      if (this.#table !== undefined && (stoppedAtInvalid !== 0 || (isLast && this.#onInvalid === 'fail'))) {
-        const bytes = stoppedAtInvalid !== 0 ? slot.processed : chunk.length;
-        this.#lines = before + this.#kernel.countNewlines(slot.place, bytes);
-      }
       const output = this.#document?.outputOf(chunk) ?? slot.output;
       yield { output, rejects: slot.rejects, isLast: isLast && stoppedAtInvalid === 0 };
       if (stoppedAtInvalid !== 0) {
         const problem = stoppedAtInvalid === OBJECT_MISSING ? this.#noObject : undefined;
-        if (this.#document === undefined)
+        if (this.#document === undefined) {
+          this.#countLines(chunk, slot.processed, linesBefore);
           throw this.#invalid(problem ?? this.#table?.cellsProblem(slot.cells) ?? 'is not a JSON object');
+        }
         const { rejects, error } = this.#document.passInvalid(chunk, problem);
         yield { output: NO_BYTES, rejects, isLast: false };
         if (error !== undefined) throw error;
       } else if (isLast) {
+        slot.clear();
         return;
       }
       slot.clear();
     }
   }
 
-  /** Applies the policy for invalid records to a piece of a record that is too long, or on which a quote is not closed. */
-  #pieceResult(chunk: Chunk): ChunkResult {
-    const { slot, length, piece, problem } = chunk;
-    if (piece === 'first') {
+  /** Returns the result of a passage. Applies the policy for invalid records to a piece of one. */
+  #passageResult(chunk: Chunk, passage: Passage, linesBefore: number): ChunkResult {
+    const { from, to, kind, shape, problem, output } = passage;
+    const bytes = chunk.slot.input.subarray(from, to);
+    if (shape !== undefined) setTableShape(this.#layout, this.#input, shape);
+    if (kind === 'text' || kind === 'directive') {
+      this.#document?.startItems();
+      return { output: output ?? bytes, rejects: NO_BYTES, isLast: to === chunk.length };
+    }
+    if (kind === 'first') {
       if (this.#table === undefined) this.#lines++;
       this.#counts.lines++;
       this.#counts.invalid_line++;
-      if (this.#onInvalid === 'fail') throw this.#document?.tooLongError(chunk) ?? this.#invalid(problem!);
+      if (this.#onInvalid === 'fail') {
+        this.#countLines(chunk, from, linesBefore);
+        throw this.#document?.tooLongError(chunk, passage) ?? this.#invalid(problem!);
+      }
     }
-    const bytes = slot.input.subarray(0, length);
-    if (this.#document !== undefined) return { ...this.#document.pieceResult(chunk), isLast: true };
-    return { output: this.#onInvalid === 'keep' ? bytes : NO_BYTES, rejects: bytes, isLast: true };
+    if (this.#document !== undefined)
+      return { ...this.#document.pieceResult(chunk, passage), isLast: to === chunk.length };
+    return { output: this.#onInvalid === 'keep' ? bytes : NO_BYTES, rejects: bytes, isLast: to === chunk.length };
+  }
+
+  /** Counts the lines of a table up to an offset in a chunk. */
+  #countLines({ slot }: Chunk, offset: number, before: number): void {
+    if (this.#table !== undefined) this.#lines = before + this.#kernel.countNewlines(slot.place, offset);
   }
 
   #invalid(problem: string): AtlasError {

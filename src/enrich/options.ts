@@ -52,10 +52,10 @@ export interface TableInput {
   columns?: string[] | undefined;
 }
 
-/** A JSON document: the keys that lead to the array of items; none if the document is the array. */
+/** A JSON document: the keys, and arrays, that lead to the arrays of items; none if the document is the array. */
 export interface DocumentInput {
   kind: 'json';
-  itemsPath: readonly string[];
+  itemsPath: readonly PathStep[];
 }
 
 /** What the input is. */
@@ -65,7 +65,7 @@ export type KernelInput = TableInput | DocumentInput | { kind: 'jsonl' | 'list' 
 function kernelInput(
   format: InputFormat,
   { delimiter, header: hasHeader = true }: RequestedOptions,
-  itemsPath: readonly string[],
+  itemsPath: readonly PathStep[],
   columns = '',
 ): KernelInput {
   switch (format) {
@@ -194,6 +194,23 @@ function parseResultPath(text: string, paths: readonly (readonly PathStep[])[], 
   );
 }
 
+/** The formats in which names have no quotes, and what a name in them must not have. */
+const NAME_BREAKS: { [Format in InputFormat]?: RegExp } = {
+  w3c: /[\s\p{Cc}]/u,
+  columns: /[\s\p{Cc}]/u,
+  zeek: /[\t\r\n\p{Cc}]/u,
+  logfmt: /[\s\p{Cc}="]/u,
+};
+
+/** Refuses a target that would be two columns, or break a line. */
+function checkTarget(target: string, format: InputFormat, spec: string): void {
+  if (NAME_BREAKS[format]?.test(target) !== true) return;
+  throw misuse(
+    `the target ${JSON.stringify(target)} of the field ${JSON.stringify(spec)} has a character that ${format} cannot have in a name; ` +
+      'use letters, digits, "-" and "_"',
+  );
+}
+
 /** Refuses two fields that write to one place, or one whose result is inside the result of another. */
 function checkResultPaths(fields: readonly FieldRequest[]): void {
   for (const [index, { resultPath, name }] of fields.entries()) {
@@ -246,6 +263,7 @@ export function parseFields(
     ];
     const defaultTarget = format === 'logfmt' ? pathText(path) : given.length === 1 ? DEFAULT_NAME : defaultName(path);
     const text = parts.target ?? (schema === undefined ? defaultTarget : DEFAULT_ROOT);
+    if (parts.target !== undefined) checkTarget(parts.target, format, spec);
     const isKey = parts.target === undefined || (text !== '' && isTable);
     const resultPath = isKey ? [text] : parseResultPath(text, [path, ...others], spec);
     return { path, others, resultPath, name: resultPath.join('.') };
@@ -281,7 +299,10 @@ export interface RequestedOptions {
   format?: FormatName | undefined;
   /** The name of a log, which sets the format, fields, leniency and pick; see docs/logs.md. */
   log?: string | undefined;
-  /** For `json`: the keys, with dots, that lead to the array inside the document; default: the document is the array. */
+  /**
+   * For `json`: the keys, with dots, that lead to the array inside the document; default: the document is the array. In `groups[].rows`,
+   * each element of an array has such an array.
+   */
   items?: string | undefined;
   /** For `csv` and `tsv`: the character between two cells. */
   delimiter?: string | undefined;
@@ -353,13 +374,21 @@ function checkBoolean(name: string, value: unknown): void {
   if (typeof value !== 'boolean') throw misuse(`${name} must be true or false`);
 }
 
-function parseItems(items: unknown, format: InputFormat, nameOf: OptionNaming): string[] {
+/** Parses the keys, with dots, that lead to the items; `[]` after a key is each element of an array. The last one may be left out. */
+function parseItems(items: unknown, format: InputFormat, nameOf: OptionNaming): PathStep[] {
   if (items === undefined) return [];
   if (typeof items !== 'string') throw misuse(`${nameOf('items')} must be a string`);
   if (format !== 'json') throw misuse(`${nameOf('items')} requires ${nameOf('format')} json`);
-  const keys = items.split('.');
-  if (!keys.includes('')) return keys;
-  throw misuse(`${nameOf('items')} ${JSON.stringify(items)} has an empty key; write it as data or data.rows`);
+  const steps = items.split('.').flatMap((part, at) => {
+    const [, key = '', arrays = ''] = /^(.*?)((?:\[\])*)$/s.exec(part)!;
+    const keys = key === '' && at === 0 && arrays !== '' ? [] : [key];
+    return [...keys, ...Array<PathStep>(arrays.length / 2).fill(EACH)];
+  });
+  if (steps.includes(''))
+    throw misuse(
+      `${nameOf('items')} ${JSON.stringify(items)} has an empty key; write it as data, data.rows or data[].rows`,
+    );
+  return steps.at(-1) === EACH ? steps.slice(0, -1) : steps;
 }
 
 /** Checks a delimiter: one ASCII character that means nothing else in a table. In UTF-8, another character is several bytes. */

@@ -78,7 +78,7 @@ const FORMATS: Record<string, Sample> = {
   ),
   w3c: lines(
     { format: 'w3c', field: ['c-ip', 'n'] },
-    VALUES.flatMap((ip) => [`1 ${ip} x`, `1 "a b" ${ip}`]),
+    VALUES.flatMap((ip) => [`1 ${ip} x`, `1\t${ip}\tx`, `1 "a b" ${ip}`]),
     ['#Fields: n c-ip x\n', '#Version: 1\n#Fields: n x c-ip\n', '#Fields: c-ip\n'],
   ),
   zeek: lines(

@@ -83,6 +83,44 @@ describe('enrichBlock', () => {
     expect(enricher.counts.bytes).toBe(messages.reduce((sum, message) => sum + Buffer.byteLength(message), 0));
   });
 
+  it.each<[BlockEnricherOptions, string, string]>([
+    [{ format: 'w3c', field: 'Ädr=läg' }, '#Fields: Ädr\n8.8.8.8\n', '#Fields: Ädr läg_country_code\n8.8.8.8 US\n'],
+    [
+      { format: 'w3c' },
+      '#Fields: c-ip a\n8.8.8.8 x\n8.8.8.8\tx\n',
+      '#Fields: c-ip a geo_country_code\n8.8.8.8 x US\n8.8.8.8\tx\tUS\n',
+    ],
+    [
+      { format: 'w3c' },
+      '#Fields: c-ip a b\n8.8.8.8 x\ty z\n',
+      '#Fields: c-ip a b geo_country_code\n8.8.8.8 x\ty z US\n',
+    ],
+    [{ format: 'zeek', field: 'Ädr' }, '#fields\tÄdr\n8.8.8.8\n', '#fields\tÄdr\tgeo_country_code\n8.8.8.8\tUS\n'],
+    [{ format: 'csv', header: false, field: '2' }, '# x,y\n#x,8.8.8.8\n# z\n', '# x,y\n#x,8.8.8.8,US\n# z\n'],
+    [
+      { format: 'json', items: 'r[].i[]' },
+      '{"r":[{"i":[{"ip":"8.8.8.8"},5]},{"i":[]}, {"i":[ {"ip":"x"} ]}],"n":1}',
+      '{"r":[{"i":[{"ip":"8.8.8.8","geo":{"country_code":"US"}},5]},{"i":[]}, {"i":[ {"ip":"x","geo":null} ]}],"n":1}',
+    ],
+    [{ format: 'json', items: '[][]' }, '[[],[{}],[{},{}]]', '[[],[{"geo":null}],[{"geo":null},{"geo":null}]]'],
+  ])('with %j of %j', (options, input, expected) => {
+    const { enrichBlock } = createBlockEnricher(database, { add: ['country_code'], ...options });
+    expect(Buffer.from(enrichBlock(Buffer.from(input))).toString()).toBe(expected);
+  });
+
+  it.each([
+    ['w3c', 'c-ip=läg', '#Fields: c-ip läg_country_code\n', /already has a column "läg_country_code"/],
+    ['json', undefined, '{"r":[{"i":[{}],"i":[{}]}]}', /the key "r\[\].i" occurs again after the array/],
+  ] as const)('refuses in %s with %s %j', (format, field, input, message) => {
+    const { enrichBlock } = createBlockEnricher(database, {
+      format,
+      field,
+      add: ['country_code'],
+      items: format === 'json' ? 'r[].i' : undefined,
+    });
+    expect(() => enrichBlock(Buffer.from(input))).toThrow(message);
+  });
+
   it('of a document fails at a broken one, and takes the next one', () => {
     const enricher = createBlockEnricher(database, { format: 'json', add: ['country_code'] });
     for (const broken of ['', '{}', '[{"ip":"8.8.8.8"}', '[1}', '[{"ip":"8.8.8.8"}] x', '\u0000']) {
@@ -107,6 +145,11 @@ describe('enrichBlock', () => {
     [{ items: 'a' }, /the option items requires the option format json/],
     [{ format: 'json', items: 'a..b' }, /the option items "a..b" has an empty key/],
     [{ delimiter: ';' }, /the option delimiter requires the option format csv or tsv/],
+    [
+      { format: 'w3c', field: 'c-ip=a b' },
+      /the target "a b" of the field "c-ip=a b" has a character that w3c cannot have/,
+    ],
+    [{ format: 'logfmt', field: 'a=b\nc' }, /has a character that logfmt cannot have in a name/],
     [{ format: 'list', header: false }, /the option header requires the option format csv or tsv/],
     [{ format: 'csv', delimiter: '"' }, /the option delimiter is .*; it can be one ASCII character/],
     [{ format: 'csv', header: 1 }, /the option header must be true or false/],

@@ -54,7 +54,7 @@ function expected(text: string, kind: Kind, options: LineRequest['options']) {
   const counts = { ...emptyCounts(), bytes: text.length };
   let output = '';
   let columns: string[] = [];
-  let delimiter: string | undefined = '\t';
+  let delimiter = '\t';
   let separator = '\t';
   for (const [index, line] of text.split(/(?<=\n)/).entries()) {
     const [, mark, body, ending] = /^((?:\xef\xbb\xbf)?)(.*?)((?:\r?\n)?)$/s.exec(line)!;
@@ -64,7 +64,6 @@ function expected(text: string, kind: Kind, options: LineRequest['options']) {
         columns = body!.slice(8).split(/[ \t]/).filter(Boolean);
         const blank = /\S\t/.test(body!) ? '\t' : ' ';
         output += `${mark}${body}${/[ \t]$/.test(body!) ? '' : blank}${names.join(blank)}${ending}`;
-        delimiter = undefined;
       } else if (kind === 'zeek' && body!.startsWith('#separator ')) {
         separator = body!.endsWith('\\x2c') ? ',' : '\t';
         output += line;
@@ -84,7 +83,8 @@ function expected(text: string, kind: Kind, options: LineRequest['options']) {
       output += line;
       continue;
     }
-    delimiter ??= body!.includes('\t') ? '\t' : ' ';
+    // As many tabs as the columns need: CloudFront writes them, under a header with spaces.
+    if (kind === 'w3c') delimiter = body!.split('\t').length >= Math.max(columns.length, 2) ? '\t' : ' ';
     const cells = cellsOf(record, delimiter, kind);
     if (columns.length === 0 || cells.length !== columns.length) {
       counts.invalid_line++;

@@ -62,7 +62,7 @@ function rejectedLines(lines: readonly string[]): string {
   slot.input.set(input);
   // What follows the input must not matter.
   slot.input.fill('{"', input.length);
-  slot.begin(input.length, 0, true);
+  slot.begin(input.length);
   const rejected: Buffer[] = [];
   const counts = emptyCounts();
   for (let done = false; !done; ) {

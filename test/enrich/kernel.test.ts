@@ -46,7 +46,7 @@ function recordFinder(file: RangeFile, plan?: MemoryPlan): (text: string) => num
     const line = Buffer.from(JSON.stringify({ ip: text }));
     slot.input.fill(0x31); // what follows the line must not matter: here, more digits
     slot.input.set(line);
-    slot.begin(line.length, 0, true);
+    slot.begin(line.length);
     slot.clear();
     kernel.run(slot.place);
     const record = counts.indexOf(1n);

@@ -202,8 +202,8 @@ export function expectLines(
   for (const [index, lineWithEnd] of (text.match(/[^\n]*\n|[^\n]+$/g) ?? []).entries()) {
     const newline = lineWithEnd.endsWith('\n') ? '\n' : '';
     const whole = newline === '' ? lineWithEnd : lineWithEnd.slice(0, -1);
-    const isLong = whole.length > maxLineBytes;
-    const skip = index === 0 && !isLong ? mark : 0;
+    const skip = index === 0 ? mark : 0;
+    const isLong = whole.length - skip > maxLineBytes;
     output.push(whole.slice(0, skip));
     const line = whole.slice(skip);
     if (line === '' && newline === '') continue; // only a byte order mark

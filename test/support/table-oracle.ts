@@ -43,9 +43,7 @@ function splitTable(text: string, delimiter: string, maxRecordBytes: number): Ta
   for (let at = mark; at < text.length; ) {
     const record = firstRecord(text.slice(at), delimiter);
     const size = record === undefined ? 0 : text.slice(0, at + record.length).replace(/\n$/, '').length;
-    // A byte order mark counts as a part of the first record.
-    const from = records.length === 0 ? 0 : at;
-    if (record === undefined || size - from > maxRecordBytes) {
+    if (record === undefined || size - at > maxRecordBytes) {
       const newline = text.indexOf('\n', at);
       const end = newline < 0 ? text.length : newline + 1;
       records.push({ text: text.slice(at, end), cells: undefined });

@@ -2,22 +2,23 @@
  * Tables whose header is a line that begins with `#`, a directive: W3C Extended Log Format
  * (https://www.w3.org/TR/WD-logfile.html; IIS, CloudFront) and the logs of Zeek (https://docs.zeek.org/en/master/log-formats.html).
  *
- * The header may come again, with other columns. So a chunk that has directives has them at its beginning, and they are handled
- * here; the kernel reads the records after them.
+ * The header may come again, with other columns. The directives are passages of a chunk, which are handled here; the kernel reads the
+ * records between them.
  *
  * In logs with known columns, such as those of AWS, a header is optional, and records may have more columns than are known.
  */
 import { AtlasError, misuse } from '../../errors.js';
 import { pathText } from '../field-path.js';
-import { type Chunk, type Found, LineSplitter } from '../input/chunk-buffer.js';
+import { type Chunk, type Found, LineSplitter, type Passage } from '../input/chunk-buffer.js';
 import type { Slot } from '../kernel/kernel.js';
 import type { TableShape } from '../kernel/layout.js';
 import { DELIMITERS, type EnrichOptions, pathsOf, type TableInput, wantedPaths } from '../options.js';
 import { columnsOf, separatorOf } from './headers.js';
 import { UNSET, zeekType } from './results.js';
-import { resultColumns, splitEnding } from './table.js';
+import { resultColumns } from './table.js';
 
 const NEWLINE = 10;
+const CARRIAGE_RETURN = 13;
 const HASH = 35;
 /** A byte order mark before `#`, as where files were joined. */
 const MARK = Buffer.from('\ufeff');
@@ -30,19 +31,20 @@ function isDirective(input: Buffer, at: number): boolean {
   return input[start] === HASH;
 }
 
-/** Splits lines, and before a directive that follows a record: directives are at the beginning of their chunk. */
+/** Splits lines, and finds the directives among them. */
 export class DirectiveSplitter extends LineSplitter {
-  override search(slot: Slot, from: number, to: number): Found {
-    const found = super.search(slot, from, to);
+  override search(slot: Slot, start: number, from: number, to: number): Found {
+    const found = super.search(slot, start, from, to);
     const lines = slot.input.subarray(0, found.end);
-    for (let hash = lines.indexOf(HASH, from); hash >= 0; hash = lines.indexOf(HASH, hash + 1)) {
-      const isMarked = MARK.equals(lines.subarray(Math.max(hash - MARK.length, 0), hash));
+    const passages: Passage[] = [];
+    for (let hash = lines.indexOf(HASH, start); hash >= 0; hash = lines.indexOf(HASH, hash + 1)) {
+      const isMarked = MARK.equals(lines.subarray(Math.max(hash - MARK.length, start), hash));
       const at = isMarked ? hash - MARK.length : hash;
-      if (lines[at - 1] !== NEWLINE) continue;
-      const lineBefore = lines.subarray(0, at - 1).lastIndexOf(NEWLINE) + 1;
-      if (!isDirective(lines, lineBefore)) return { end: at, searched: at };
+      if (at > start && lines[at - 1] !== NEWLINE) continue;
+      hash = lines.indexOf(NEWLINE, hash);
+      passages.push({ from: at, to: hash + 1, kind: 'directive' });
     }
-    return found;
+    return { ...found, passages };
   }
 }
 
@@ -53,23 +55,25 @@ export class DirectiveTable {
   /** The columns of records before any header. */
   readonly #usualColumns: string[] | undefined;
   readonly #options: EnrichOptions;
-  readonly #onShape: (shape: TableShape) => void;
   #name = 'the input';
   /** The columns of the last header, of this input; undefined before the first one. */
   #columns: string[] | undefined;
   /** For Zeek, what `#separator` says. */
   #separator = TAB;
+  /** The last header, and what was written for it: it often comes again. */
+  #header: { line: Buffer; output: Buffer } | undefined;
   /** Whether a header of any input has named a field. */
   #hasField = false;
-  /** Whether the shape must be set before the next record. */
+  /** Whether the shape of the records must be said before the next one, as at the start of an input. */
   #isShapeDue = true;
+  #isAtStart = true;
+  /** Whether the last chunk changes the shape: it must be processed before those after it. */
+  isUnsettled = false;
 
-  /** @param onShape receives the shape of the records before the first of them is processed */
-  constructor(input: TableInput, options: EnrichOptions, onShape: (shape: TableShape) => void) {
+  constructor(input: TableInput, options: EnrichOptions) {
     this.#kind = input.directives!;
     this.#usualColumns = input.columns;
     this.#options = options;
-    this.#onShape = onShape;
   }
 
   /** Starts another input, which has a header of its own. */
@@ -77,7 +81,9 @@ export class DirectiveTable {
     this.#name = name;
     this.#columns = this.#usualColumns;
     this.#separator = TAB;
+    this.#header = undefined;
     this.#isShapeDue = true;
+    this.#isAtStart = true;
   }
 
   /** Forgets the inputs so far. */
@@ -86,48 +92,34 @@ export class DirectiveTable {
     this.#hasField = false;
   }
 
-  /** Returns whether the records of a chunk may have another shape than those before, which must be processed first. */
-  mayChange({ slot, skip }: Chunk): boolean {
-    return this.#isShapeDue || this.#isDirective(slot.input, skip);
-  }
-
   /**
-   * Reads the directives at the beginning of a chunk; adds the columns of the results to the header.
+   * Reads the directives of a chunk; adds the columns of the results to the headers.
    *
    * @throws AtlasError E_USAGE if the first header names none of the fields, or a header already has a column of a result;
    *   E_BAD_INPUT for a header that cannot be read
    */
   prepare(chunk: Chunk): void {
-    const { slot, piece, length } = chunk;
+    const { passages, slot, length } = chunk;
     const { input } = slot;
-    if (piece !== undefined) {
-      if (piece === 'first' && this.#isDirective(input, chunk.skip)) throw this.#error(chunk.problem!);
-      return;
+    this.#addLastLine(chunk);
+    if (this.#isShapeDue) passages.unshift({ from: 0, to: 0, kind: 'text', shape: this.#takeShape() });
+    if (this.#isAtStart && this.#usualColumns !== undefined) this.#readUsualHeader(chunk);
+    for (const passage of passages) {
+      const { kind, from, to, problem } = passage;
+      if (kind === 'first' && this.#kind !== 'columns' && isDirective(input, from)) throw this.#error(problem!);
+      if (kind !== 'directive') continue;
+      passage.output = this.#readDirective(input.subarray(from, to));
+      if (this.#isShapeDue) passage.shape = this.#takeShape();
     }
-    let at = chunk.skip;
-    const texts: string[] = [];
-    while (at < length && this.#isDirective(input, at)) {
-      const end = endOfLine(input, at, length);
-      texts.push(this.#readDirective(input.toString('latin1', at, end)));
-      at = end;
-    }
-    if (texts.length > 0) {
-      chunk.header = Buffer.concat([input.subarray(0, chunk.skip), Buffer.from(texts.join(''), 'latin1')]);
-      chunk.skip = at;
-    }
-    if (!this.#isShapeDue) return;
-    for (let end = at; at < length; at = end) {
-      end = endOfLine(input, at, length);
-      const record = input.toString('latin1', at, end);
-      if (/^\r?\n$/.test(record)) continue;
-      const header = this.#readUsualHeader(record);
-      if (header !== undefined) {
-        chunk.header = Buffer.concat([input.subarray(0, at), Buffer.from(header, 'latin1')]);
-        chunk.skip = end;
-      }
-      this.#setShape(record);
-      return;
-    }
+    this.#isAtStart &&= length === 0;
+    this.isUnsettled = passages.some(({ shape }) => shape !== undefined);
+  }
+
+  /** Adds the last line of an input, if it is a directive without a newline. */
+  #addLastLine({ passages, slot: { input }, length }: Chunk): void {
+    const start = Math.max(input.subarray(0, length).lastIndexOf(NEWLINE) + 1, passages.at(-1)?.to ?? 0);
+    if (start < length && this.#kind !== 'columns' && isDirective(input, start))
+      passages.push({ from: start, to: length, kind: 'directive' });
   }
 
   /** Returns what is wrong with a record that has a number of cells. */
@@ -136,22 +128,23 @@ export class DirectiveTable {
     return `the record has ${cells} cells, but the header ${this.#columns.length}`;
   }
 
-  /** Returns whether a directive begins at an offset; where columns are known, lines that begin with `#` are records. */
-  #isDirective(input: Buffer, at: number): boolean {
-    return this.#kind !== 'columns' && isDirective(input, at);
-  }
-
   get #fieldNames(): string[] {
     return this.#options.fields.flatMap(pathsOf).map(pathText);
   }
 
-  /** Reads the first line of an input whose columns are known: it is a header if it names a field. Returns what is written. */
-  #readUsualHeader(line: string): string | undefined {
-    if (this.#usualColumns === undefined) return undefined;
+  /** Reads the first line of an input whose columns are known: it is a header if it names a field. */
+  #readUsualHeader({ passages, slot: { input }, length }: Chunk): void {
+    let at = passages.find(({ to }) => to > 0)?.from === 0 ? passages.find(({ to }) => to > 0)!.to : 0;
+    while (at < length && isBlankLine(input, at)) at = input.indexOf(NEWLINE, at) + 1;
+    const newline = input.subarray(at, length).indexOf(NEWLINE);
+    const line = input.subarray(at, newline < 0 ? length : at + newline + 1);
     const [body, ending] = splitEnding(line);
-    const names = body.split(SPACE);
-    if (!this.#fieldNames.some((name) => names.includes(name))) return undefined;
-    return [body, ...this.#readColumns(names)].join(SPACE) + ending;
+    const names = body.toString().split(SPACE);
+    if (!this.#fieldNames.some((name) => names.includes(name))) return;
+    const added = this.#readColumns(names).map((name) => SPACE + name);
+    const output = Buffer.concat([body, Buffer.from(added.join('')), ending]);
+    const next = passages.findIndex(({ from, to }) => from >= at && to > 0);
+    passages.splice(next < 0 ? passages.length : next, 0, { from: at, to: at + line.length, kind: 'text', output });
   }
 
   #error(problem: string): AtlasError {
@@ -159,29 +152,34 @@ export class DirectiveTable {
   }
 
   /** Returns a directive as it is written to the output. */
-  #readDirective(line: string): string {
+  #readDirective(line: Buffer): Buffer {
+    if (this.#header?.line.equals(line) === true) return this.#header.output;
     const [body, ending] = splitEnding(line);
-    const added = this.#kind === 'w3c' ? this.#readW3c(body) : this.#readZeek(body);
+    const isHeader = this.#isShapeDue;
+    const added = this.#kind === 'w3c' ? this.#readW3c(body.toString()) : this.#readZeek(body.toString());
     if (added === undefined) return line;
-    if (ending !== '') this.newline = ending;
-    return body + Buffer.from(added).toString('latin1') + ending;
+    if (ending.length > 0) this.newline = ending.toString();
+    const output = Buffer.concat([body, Buffer.from(added.join('')), ending]);
+    if (!isHeader && this.#isShapeDue) this.#header = { line: Buffer.from(line), output };
+    return output;
   }
 
-  /** Reads a directive. Returns the text to append: the columns of the results, each after a separator. */
-  #readW3c(body: string): string | undefined {
+  /** Reads a directive. Returns the texts to append: the columns of the results, each after a separator. */
+  #readW3c(body: string): string[] | undefined {
     const columns = columnsOf('w3c', body, TAB);
     if (columns === undefined) return undefined;
     const separator = /\S\t/.test(body) ? TAB : SPACE;
-    const added = this.#readColumns(columns).map((name) => separator + name);
+    const added = this.#readColumns(columns);
     // IIS 6 ends the line with a space.
-    return added.join('').slice(/[ \t]$/.test(body) ? 1 : 0);
+    return added.map((name, at) => (at === 0 && /[ \t]$/.test(body) ? name : separator + name));
   }
 
-  #readZeek(body: string): string | undefined {
+  #readZeek(body: string): string[] | undefined {
     const separator = separatorOf(body);
     if (separator !== undefined) {
       if (!DELIMITERS.includes(separator))
         throw this.#error(`has the separator ${JSON.stringify(separator)}, which is not supported`);
+      if (separator !== this.#separator) this.#header = undefined;
       this.#separator = separator;
       return undefined;
     }
@@ -193,7 +191,12 @@ export class DirectiveTable {
     const { query, fields, add } = this.#options;
     const types = query === undefined ? fields.flatMap(() => add.map(zeekType)) : [];
     const added = columns === undefined ? types : this.#readColumns(columns);
-    return added.map((text) => this.#separator + text).join('');
+    const wrong = added.find((text) => text.includes(this.#separator));
+    if (wrong !== undefined)
+      throw misuse(
+        `the column ${JSON.stringify(wrong)} would have the separator of ${this.#name}; choose another target`,
+      );
+    return added.map((text) => this.#separator + text);
   }
 
   /** Takes the columns of a header. Returns those of the results. */
@@ -211,20 +214,27 @@ export class DirectiveTable {
     return resultColumns(this.#options, columns, this.#name);
   }
 
-  /** Sets the shape of the records from the first of them on. The lines of CloudFront have tabs, its header has spaces. */
-  #setShape(record: string): void {
+  /** Returns the shape of the records that follow. The lines of CloudFront have tabs, its header has spaces. */
+  #takeShape(): TableShape {
     const columns = this.#columns ?? [];
-    const isTabbed = this.#kind === 'w3c' && record.includes(TAB);
-    const delimiter = this.#kind === 'zeek' ? this.#separator : isTabbed ? TAB : SPACE;
-    const fieldColumns = wantedPaths(this.#options).map((path) => columns.indexOf(pathText(path)));
-    const columnCount = this.#kind === 'columns' ? Number.POSITIVE_INFINITY : columns.length;
-    this.#onShape({ columnCount, fieldColumns, delimiter });
     this.#isShapeDue = false;
+    return {
+      columnCount: this.#kind === 'columns' ? Number.POSITIVE_INFINITY : columns.length,
+      fieldColumns: wantedPaths(this.#options).map((path) => columns.indexOf(pathText(path))),
+      delimiter: this.#kind === 'zeek' ? this.#separator : SPACE,
+      mayHaveTabs: this.#kind === 'w3c',
+    };
   }
 }
 
-/** Returns the end of the line that begins at an offset, after its newline. */
-function endOfLine(input: Buffer, at: number, length: number): number {
-  const newline = input.subarray(at, length).indexOf(NEWLINE);
-  return newline < 0 ? length : at + newline + 1;
+/** Returns whether the line at an offset, which ends with a newline, is blank. */
+function isBlankLine(input: Buffer, at: number): boolean {
+  return input[at] === NEWLINE || (input[at] === CARRIAGE_RETURN && input[at + 1] === NEWLINE);
+}
+
+/** Splits a line before its line ending. */
+function splitEnding(line: Buffer): [body: Buffer, ending: Buffer] {
+  const isEnded = line.at(-1) === NEWLINE;
+  const at = line.length - (isEnded ? (line.at(-2) === CARRIAGE_RETURN ? 2 : 1) : 0);
+  return [line.subarray(0, at), line.subarray(at)];
 }

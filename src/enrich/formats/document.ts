@@ -7,7 +7,8 @@ import { jsonParser, type Token } from 'stream-json/core/parser.js';
 import { jsonVerifier, type VerifierError } from 'stream-json/core/utils/verifier.js';
 import { AtlasError, messageOf } from '../../errors.js';
 import { MAX_JSON_DEPTH } from '../../limits.js';
-import type { Chunk, Found, Origin, Splitter } from '../input/chunk-buffer.js';
+import { EACH, type PathStep, pathText } from '../field-path.js';
+import type { Chunk, Found, Origin, Passage, Skipped, Splitter } from '../input/chunk-buffer.js';
 import { ITEM_END } from '../kernel/abi.js';
 import type { Kernel, Slot } from '../kernel/kernel.js';
 import type { InvalidPolicy } from '../options.js';
@@ -54,9 +55,8 @@ interface InvalidItem {
 }
 
 export class JsonDocument implements Splitter {
-  readonly terminator = ITEM_END;
   readonly #kernel: Kernel;
-  readonly #itemsPath: readonly string[];
+  readonly #itemsPath: readonly PathStep[];
   readonly #onInvalid: InvalidPolicy;
 
   // Reading: the name of the input, and what of it was given away.
@@ -70,9 +70,13 @@ export class JsonDocument implements Splitter {
   /** Outside the items: for each open bracket, the current key; null in an array. */
   #keys: (string | null)[] = [];
   #lastToken: Token['name'] | undefined;
+  /** For each step of the path: whether an array of items was below a key of the object that is open there. */
+  readonly #foundBelow: boolean[];
   /** The error if the document is the array, but begins with something else. */
   #notArray: AtlasError | undefined;
   #isInItems = false;
+  /** An error after what the last search has found. */
+  #failure: Error | undefined;
   #hasArray = false;
   /** Whether the array has an item; before that, where the array begins in the slot. */
   #hasItems = false;
@@ -83,10 +87,11 @@ export class JsonDocument implements Splitter {
   #items = 0;
   #needsComma = false;
 
-  /** @param itemsPath the keys that lead to the array; none if the document is the array */
-  constructor(kernel: Kernel, itemsPath: readonly string[], onInvalid: InvalidPolicy) {
+  /** @param itemsPath the keys, and arrays, that lead to the items; none if the document is the array */
+  constructor(kernel: Kernel, itemsPath: readonly PathStep[], onInvalid: InvalidPolicy) {
     this.#kernel = kernel;
     this.#itemsPath = itemsPath;
+    this.#foundBelow = itemsPath.map(() => false);
     this.#onInvalid = onInvalid;
   }
 
@@ -98,42 +103,61 @@ export class JsonDocument implements Splitter {
     this.#decoder = new TextDecoder();
     this.#verified = 0;
     this.#keys = [];
+    this.#foundBelow.fill(false);
     this.#lastToken = undefined;
     this.#notArray = undefined;
+    this.#failure = undefined;
     this.#isInItems = false;
     this.#hasArray = false;
     this.#hasItems = false;
   }
 
-  search(slot: Slot, from: number, to: number): Found {
-    if (this.#isInItems) return this.#splitItems(slot, from, to);
-    const start = this.#readOutside(slot, from, to);
-    if (start === undefined) return { end: to, searched: to, skip: to };
-    this.#isInItems = true;
-    this.#hasArray = true;
-    this.#arrayStart = start;
-    this.#kernel.startItems();
-    return { skip: start, ...this.#splitItems(slot, start, to) };
+  search(slot: Slot, start: number, from: number, to: number): Found {
+    if (this.#failure !== undefined) throw this.#failure;
+    const passages: Passage[] = [];
+    let end = start;
+    let scanned = from;
+    try {
+      while (scanned < to) {
+        const found = this.#isInItems ? this.#splitItems(slot, end, scanned, to) : this.#readOutside(slot, scanned, to);
+        passages.push(...(found.passages ?? []));
+        ({ end, scanned } = found);
+      }
+    } catch (error) {
+      // What was found before it comes first.
+      if (end === start) throw error;
+      this.#failure = error as Error;
+    }
+    return { end, scanned, passages };
+  }
+
+  skip(slot: Slot, start: number, scanned: number, filled: number): Skipped {
+    const found = scanned < filled ? this.search(slot, start, scanned, filled) : { end: start, scanned };
+    const end = slot.input.subarray(start, filled).indexOf(ITEM_END) + start + 1;
+    // After the last item is the end of the array.
+    const last = found.passages?.[0]?.from ?? filled;
+    const to = end === start ? last : Math.min(end, last);
+    return { ...found, to, isWhole: end > start || last < filled, end: Math.max(found.end, to) };
   }
 
   tooLong(maxBytes: number): string {
     return `is longer than ${maxBytes} bytes`;
   }
 
-  end(slot: Slot, held: number): undefined {
-    if (this.#isInItems) throw this.#errorAt(slot, held, 'the document ends in the middle');
+  end(slot: Slot, _start: number, filled: number): undefined {
+    if (this.#isInItems) throw this.#errorAt(slot, filled, 'the document ends in the middle');
     // Reports a syntax error in the last few bytes.
-    this.#readText(slot, held, PADDING);
-    if (this.#lastToken === undefined) throw this.#errorAt(slot, held, 'there is no JSON document');
-    if (this.#keys.length > 0) throw this.#errorAt(slot, held, 'the document ends in the middle');
+    this.#readText(slot, filled, PADDING);
+    if (this.#lastToken === undefined) throw this.#errorAt(slot, filled, 'there is no JSON document');
+    if (this.#keys.length > 0) throw this.#errorAt(slot, filled, 'the document ends in the middle');
     if (this.#hasArray) return;
     throw new AtlasError(
       'E_BAD_INPUT',
-      `${this.#name} has no array at ${JSON.stringify(this.#itemsPath.join('.'))}; name one with --items`,
+      `${this.#name} has no array at ${JSON.stringify(pathText(this.#itemsPath))}; name one with --items`,
     );
   }
 
-  take({ place }: Slot, bytes: number): Origin {
+  emit({ place }: Slot, bytes: number): Origin {
     const origin = this.#origin;
     const newlines = origin.newlines + this.#kernel.countNewlines(place, bytes);
     this.#origin = { bytes: origin.bytes + bytes, newlines };
@@ -142,39 +166,42 @@ export class JsonDocument implements Splitter {
     return origin;
   }
 
-  #splitItems(slot: Slot, from: number, to: number): Found {
+  #splitItems(slot: Slot, start: number, from: number, to: number): Found {
     const { input } = slot;
     const { end, closing, stray } = this.#kernel.splitItems(slot.place, from, to);
     if (end > 0) this.#hasItems = true;
     if (stray >= 0) {
       if (end <= 0) throw this.#errorAt(slot, stray, 'not valid JSON: a control character');
       // The items before it come first. Nothing of the vector with it was split.
-      return { end, searched: stray - ((stray - from) % VECTOR_BYTES) };
+      return { end, scanned: stray - ((stray - from) % VECTOR_BYTES) };
     }
-    if (closing < 0) return { end: Math.max(end, 0), searched: to };
+    if (closing < 0) return { end: Math.max(end, start), scanned: to };
     this.#isInItems = false;
     // White space after the last item is not a part of it.
     let itemEnd = closing;
     while (itemEnd > this.#arrayStart && isBlank(input[itemEnd - 1])) itemEnd--;
     // An empty array has no items.
-    if (!this.#hasItems && itemEnd === this.#arrayStart) return this.search(slot, closing, to);
-    this.#hasItems = true;
-    this.#readText(slot, itemEnd, ANY_ITEM);
-    const replaced = input[itemEnd]!;
-    input[itemEnd] = ITEM_END;
-    return { end: itemEnd + 1, searched: itemEnd, replaced };
+    if (this.#hasItems || itemEnd > this.#arrayStart) this.#readText(slot, itemEnd, ANY_ITEM);
+    this.#readText(slot, itemEnd, input.subarray(itemEnd, closing + 1));
+    return { end: closing + 1, scanned: closing + 1, passages: [{ from: itemEnd, to: closing + 1, kind: 'text' }] };
   }
 
-  /** Reads what is around the items. Returns where the items begin, if they do. */
-  #readOutside(slot: Slot, from: number, to: number): number | undefined {
-    for (let at = from; at < to; ) {
-      const bracket = slot.input.subarray(at, to).indexOf(OPENING_BRACKET);
-      const end = bracket < 0 ? to : at + bracket + 1;
-      this.#readText(slot, at, slot.input.subarray(at, end));
-      at = end;
-      if (this.#isAtItems) return at;
+  /** Reads what is around the items, up to the beginning of an array of them. */
+  #readOutside(slot: Slot, from: number, to: number): Found {
+    let end = from;
+    while (end < to && !this.#isInItems) {
+      const bracket = slot.input.subarray(end, to).indexOf(OPENING_BRACKET);
+      const next = bracket < 0 ? to : end + bracket + 1;
+      this.#readText(slot, end, slot.input.subarray(end, next));
+      end = next;
+      this.#isInItems = this.#isAtItems;
     }
-    return undefined;
+    if (this.#isInItems) {
+      this.#hasItems = false;
+      this.#arrayStart = end;
+      this.#kernel.startItems();
+    }
+    return { end, scanned: end, passages: [{ from, to: end, kind: 'text' }] };
   }
 
   /** Whether the text so far ends with the opening bracket of the array. */
@@ -216,19 +243,38 @@ export class JsonDocument implements Splitter {
     if (token.name === 'keyValue') {
       keys[keys.length - 1] = token.value;
       // JSON.parse takes the last of equal keys, but the items are enriched already.
-      if (this.#hasArray && keys.every((key, depth) => key === path[depth])) {
-        throw this.#errorAt(slot, at, `the key ${JSON.stringify(keys.join('.'))} occurs again after the array`);
+      if (this.#foundBelow[keys.length - 1] === true && this.#isOnPath()) {
+        throw this.#errorAt(
+          slot,
+          at,
+          `the key ${JSON.stringify(pathText(path.slice(0, keys.length)))} occurs again after the array`,
+        );
       }
     } else if (token.name === 'startArray' || token.name === 'startObject') {
-      const isAtPath = keys.length === path.length && path.every((key, depth) => key === keys[depth]);
-      this.#isAtItems = token.name === 'startArray' && isAtPath;
+      this.#isAtItems = token.name === 'startArray' && keys.length === path.length && this.#isOnPath();
+      if (this.#isAtItems) {
+        this.#hasArray = true;
+        this.#foundBelow.fill(true);
+      }
       keys.push(null);
+      // Another object has other keys.
+      if (keys.length <= path.length) this.#foundBelow[keys.length - 1] = false;
       if (keys.length > MAX_JSON_DEPTH) {
         throw this.#errorAt(slot, at, `there are more than ${MAX_JSON_DEPTH} levels of nesting`);
       }
     } else if (token.name === 'endArray' || token.name === 'endObject') {
       keys.pop();
     }
+  }
+
+  /** Returns whether the open brackets are on the way to the items. */
+  #isOnPath(): boolean {
+    return this.#keys.every((key, depth) => key === (this.#itemsPath[depth] === EACH ? null : this.#itemsPath[depth]));
+  }
+
+  /** Starts the results of another array. */
+  startItems(): void {
+    this.#needsComma = false;
   }
 
   /** Starts the results of another input. */
@@ -239,10 +285,10 @@ export class JsonDocument implements Splitter {
   }
 
   /** Returns the output of the last run over a chunk, with the comma between its items and those before them, but none at its end. */
-  outputOf({ slot, skip, length }: Chunk): Uint8Array {
+  outputOf({ slot }: Chunk): Uint8Array {
     this.#items += slot.lines;
     const { output } = slot;
-    if (skip === length || output.length === 0) return output;
+    if (output.length === 0) return output;
     const items = this.#needsComma ? slot.outputAfter(COMMA) : output;
     this.#needsComma = items.at(-1) === COMMA;
     return this.#needsComma ? items.subarray(0, -1) : items;
@@ -256,29 +302,29 @@ export class JsonDocument implements Splitter {
   passInvalid(chunk: Chunk, knownProblem?: string): InvalidItem {
     const { slot } = chunk;
     const from = slot.processed;
-    const to = slot.input.indexOf(ITEM_END, from);
+    const to = Math.min(slot.input.indexOf(ITEM_END, from), slot.recordsEnd);
     const item = slot.input.subarray(from, to);
     const problem =
       knownProblem ?? (isTooDeep(item) ? `has more than ${MAX_JSON_DEPTH} levels of nesting` : 'is not an object');
     if (problem === 'is not an object') this.#checkSyntax(chunk, from, item);
     const error = this.#onInvalid === 'fail' ? this.#itemError(chunk, from, problem) : undefined;
-    slot.skipTo(to + 1, this.#onInvalid === 'keep');
+    slot.skipTo(Math.min(to + 1, slot.recordsEnd), this.#onInvalid === 'keep');
     return { rejects: Buffer.concat([Buffer.from(item.toString('latin1').trim(), 'latin1'), NEWLINE]), error };
   }
 
   /** Returns the error for an item that is too long. */
-  tooLongError(chunk: Chunk): AtlasError {
-    return this.#itemError(chunk, 0, chunk.problem!);
+  tooLongError(chunk: Chunk, { from, problem }: Passage): AtlasError {
+    return this.#itemError(chunk, from, problem!);
   }
 
   /** Applies the policy to a piece of an item that is too long. */
-  pieceResult({ slot, length, piece }: Chunk): { output: Uint8Array; rejects: Uint8Array } {
-    const isEnd = slot.input[length - 1] === ITEM_END;
-    const bytes = slot.input.subarray(0, isEnd ? length - 1 : length);
-    const rejects = isEnd ? Buffer.concat([bytes, NEWLINE]) : bytes;
+  pieceResult({ slot }: Chunk, { from, to, kind, isWhole }: Passage): { output: Uint8Array; rejects: Uint8Array } {
+    if (kind === 'first') this.#items++;
+    const bytes = slot.input.subarray(from, slot.input[to - 1] === ITEM_END ? to - 1 : to);
+    const rejects = isWhole ? Buffer.concat([bytes, NEWLINE]) : bytes;
     if (this.#onInvalid !== 'keep') return { output: NO_BYTES, rejects };
-    const output = piece === 'first' && this.#needsComma ? Buffer.concat([Buffer.from(','), bytes]) : bytes;
-    this.#needsComma = isEnd;
+    const output = kind === 'first' && this.#needsComma ? Buffer.concat([Buffer.from(','), bytes]) : bytes;
+    this.#needsComma = isWhole === true;
     return { output, rejects };
   }
 

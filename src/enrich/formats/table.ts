@@ -4,16 +4,19 @@
  */
 import { createRequire } from 'node:module';
 import type { parse as Parse } from 'csv-parse/sync';
+import { parseAddress } from '../../address/parse.js';
 import { AtlasError, misuse } from '../../errors.js';
 import type { EnrichCounts } from '../counts.js';
 import { pathText } from '../field-path.js';
-import type { Chunk } from '../input/chunk-buffer.js';
+import type { Chunk, Passage } from '../input/chunk-buffer.js';
 import type { TableShape } from '../kernel/layout.js';
 import { type EnrichOptions, pathsOf, type TableInput, wantedPaths } from '../options.js';
 import { passesOthers } from '../query.js';
 import { cellText } from './results.js';
 
 const NEWLINE = 10;
+const HASH = 35;
+const NO_BYTES = new Uint8Array(0);
 
 /**
  * Returns the wanted columns of a table with a header, -1 for one that it does not have. In a table, the dots and brackets of a path are
@@ -48,7 +51,7 @@ function numberedColumns(options: EnrichOptions, columns: readonly string[], inp
 }
 
 /** Splits a record before its line ending. */
-export function splitEnding(record: string): [body: string, ending: string] {
+function splitEnding(record: string): [body: string, ending: string] {
   if (!record.endsWith('\n')) return [record, ''];
   const at = record.length - (record.endsWith('\r\n') ? 2 : 1);
   return [record.slice(0, at), record.slice(at)];
@@ -105,6 +108,8 @@ export class Table {
   /** Name of the current input, and whether its first record has not been read. */
   #name = 'the input';
   #isAtStart = true;
+  /** All records have the shape of the first one. */
+  readonly isUnsettled = false;
   /** Lines of the current input before the header. */
   #line = 1;
 
@@ -129,11 +134,6 @@ export class Table {
     this.newline = '\n';
   }
 
-  /** Returns false: all records have the shape of the first one. */
-  mayChange(): boolean {
-    return false;
-  }
-
   /**
    * Looks for the first record of the input in a chunk, and if it is a header, replaces it with the header of the output. Blank
    * lines and comments before it are passed on.
@@ -143,48 +143,77 @@ export class Table {
    */
   prepare(chunk: Chunk): void {
     if (!this.#isAtStart) return;
-    if (chunk.piece !== undefined) {
-      if (!this.#input.hasHeader) return;
-      throw new AtlasError(
-        'E_BAD_INPUT',
-        `${this.#name}, line ${this.#line}: ${chunk.problem}, so there is no header; repair it, or name a column with --no-header --field N`,
-      );
-    }
-    const text = chunk.slot.input.subarray(0, chunk.length);
-    let at = chunk.skip;
+    const { passages, length } = chunk;
+    const text = chunk.slot.input.subarray(0, length);
+    const mark = passages[0]?.kind === 'text' ? passages[0].to : 0;
+    const comments: Passage[] = [];
     let linesBefore = 0;
-    for (let length = this.#lengthBefore(text, at); length > 0; linesBefore++) {
-      at += length;
-      length = this.#lengthBefore(text, at);
+    let at = mark;
+    for (let end = at; at < length; at = end) {
+      const skipped = passages.find(({ from, to }) => from === at && to > at);
+      if (skipped !== undefined) {
+        if (this.#input.hasHeader) throw this.#noHeader(this.#line + linesBefore, skipped.problem);
+        end = skipped.to;
+        continue;
+      }
+      end = at + this.#lengthBefore(text, at);
+      if (end === at) break;
+      linesBefore++;
+      if (text[at] === HASH)
+        comments.push({ from: at, to: end, kind: 'text', output: this.#passed(text.subarray(at, end)) });
     }
     this.#line += linesBefore;
     const isFirst = this.#columns === undefined;
-    this.#isAtStart = at === chunk.length;
+    this.#isAtStart = at === length;
     const record = this.#isAtStart ? undefined : firstRecord(text.subarray(at), this.#input.delimiter);
-    if (this.#input.hasHeader) {
-      const end = at + (record?.length ?? 0);
-      const header = record === undefined ? '' : this.#headerText(record.cells, text.toString('latin1', at, end));
-      this.#replaceStart(chunk, [at, end], linesBefore, isFirst, header);
-    } else if (isFirst && record !== undefined) {
-      this.#setShape(record.cells, numberedColumns);
+    if (!this.#input.hasHeader) {
+      passages.push(...comments);
+      passages.sort((a, b) => a.from - b.from);
+      this.#counts.lines += comments.length;
+      if (isFirst && record !== undefined) this.#setShape(record.cells, numberedColumns);
+      return;
     }
+    this.#counts.lines += linesBefore;
+    const to = at + (record?.length ?? 0);
+    const header = record === undefined ? '' : this.#headerText(record.cells, text.toString('latin1', at, to));
+    // A byte order mark goes with the first line that is written.
+    const before = isFirst || linesBefore > 0 ? this.#passed(text.subarray(0, at), isFirst ? mark : 0) : NO_BYTES;
+    const output = Buffer.concat([before, Buffer.from(header, 'latin1')]);
+    passages.splice(0, mark > 0 ? 1 : 0, { from: 0, to, kind: 'text', output });
+  }
+
+  /** Returns what is written of lines before the records: all, or the first bytes if a query leaves them out. */
+  #passed(lines: Buffer, least = 0): Buffer {
+    const { query } = this.#options;
+    return query === undefined || passesOthers(query) ? lines : lines.subarray(0, least);
+  }
+
+  #noHeader(line: number, problem: string | undefined): AtlasError {
+    return new AtlasError(
+      'E_BAD_INPUT',
+      `${this.#name}, line ${line}: ${problem}, so there is no header; repair it, or name a column with --no-header --field N`,
+    );
   }
 
   /**
-   * Returns the number of bytes of the line at an offset, if it is blank, or if it is a comment before a header: it begins with `#`, and
-   * names no column of a field. Returns 0 for other lines.
+   * Returns the number of bytes of the line at an offset, if it is blank, or if it is a comment before a table: it begins with `#`, and
+   * names no column of a field, or has no address in one. Returns 0 for other lines.
    */
   #lengthBefore(text: Buffer, at: number): number {
     const end = text.indexOf(NEWLINE, at) + 1;
     if (end === 0) return 0;
     const line = text.toString('utf8', at, end);
+    if (/^\r?\n$/.test(line)) return end - at;
+    if (!line.startsWith('#')) return 0;
     const cells = line
       .trimEnd()
       .split(this.#input.delimiter)
       .map((cell) => cell.replace(/^"(.*)"$/, '$1'));
-    const isNamed = wantedPaths(this.#options).some((path) => cells.includes(pathText(path)));
-    const isComment = this.#input.hasHeader && line.startsWith('#') && !isNamed;
-    return isComment || /^\r?\n$/.test(line) ? end - at : 0;
+    const names = wantedPaths(this.#options).map(pathText);
+    const isUsed = this.#input.hasHeader
+      ? names.some((name) => cells.includes(name))
+      : names.some((name) => parseAddress(cells[Number(name) - 1] ?? '', new Uint32Array(4)) !== 0);
+    return isUsed ? 0 : end - at;
   }
 
   /** Returns what is wrong with a record that has a number of cells. */
@@ -197,25 +226,6 @@ export class Table {
     const fieldColumns = columnsOf(this.#options, columns, this.#name);
     this.#columns = columns;
     this.#onShape({ columnCount: columns.length, fieldColumns, delimiter: this.#input.delimiter });
-  }
-
-  /** Replaces what is before the records. @param place of the header; a byte order mark, blank lines and comments are before it */
-  #replaceStart(
-    chunk: Chunk,
-    [at, end]: [number, number],
-    linesBefore: number,
-    isFirst: boolean,
-    header: string,
-  ): void {
-    const { query } = this.#options;
-    const passesLines = query === undefined || passesOthers(query);
-    this.#counts.lines += linesBefore;
-    // A byte order mark goes with the first line that is written.
-    const from = passesLines ? 0 : at;
-    const mark = chunk.slot.input.subarray(0, !passesLines && isFirst ? chunk.skip : 0);
-    const lines = chunk.slot.input.subarray(isFirst || linesBefore > 0 ? from : at, at);
-    chunk.header = Buffer.concat([mark, lines, Buffer.from(header, 'latin1')]);
-    chunk.skip = end;
   }
 
   #headerText(cells: string[], record: string): string {

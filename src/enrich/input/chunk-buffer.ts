@@ -5,7 +5,8 @@
 
 import type { FilePart } from '../../file-part.js';
 import type { Kernel, Slot } from '../kernel/kernel.js';
-import { RECORD_START } from '../kernel/kernel.js';
+import { IN_QUOTES, RECORD_START } from '../kernel/kernel.js';
+import type { TableShape } from '../kernel/layout.js';
 import type { ByteSource } from './source.js';
 
 const NEWLINE = 10;
@@ -18,21 +19,31 @@ function startsWithMark(bytes: Uint8Array): number | undefined {
   return bytes.length < BYTE_ORDER_MARK.length ? undefined : BYTE_ORDER_MARK.length;
 }
 
-/** Bytes at the start of a slot's input. */
+/** Bytes of a chunk that are not records for the kernel. */
+export interface Passage {
+  /** Offsets in the slot's input. */
+  from: number;
+  to: number;
+  /**
+   * `text`, such as a byte order mark, belongs to no record; a `directive` is a line that begins with `#`. The others are the first or a
+   * further piece of a record that is too long, or that cannot be read.
+   */
+  kind: 'text' | 'directive' | 'first' | 'further';
+  /** What is put out in place of text or a directive; by default it is copied. */
+  output?: Uint8Array;
+  /** For a first piece: what is wrong with the record. For a piece: whether the record ends with it. */
+  problem?: string | undefined;
+  isWhole?: boolean;
+  /** The shape of the records after it, if it changes. */
+  shape?: TableShape;
+}
+
+/** Bytes at the start of a slot's input: whole records, of which only the last one of the input may lack its end, and passages. */
 export interface Chunk {
   slot: Slot;
   length: number;
-  /** Number of bytes at the start, such as a byte order mark, that belong to no record. */
-  skip: number;
-  /** What is put out in place of those bytes, if they are not copied. */
-  header?: Uint8Array | undefined;
-  /**
-   * Undefined for whole records; only the last line of the input may lack its newline. Otherwise the bytes are the first or a
-   * further piece of a record that is too long, or that cannot be read.
-   */
-  piece: 'first' | 'further' | undefined;
-  /** For a first piece: what is wrong with the record. */
-  problem?: string;
+  /** In order. */
+  passages: Passage[];
   /** For whole lines that are still in their file: the thread that processes them reads them into the slot. */
   from?: FilePart | undefined;
   /** For documents: the number of bytes and of newlines before the chunk. */
@@ -44,56 +55,70 @@ export interface Origin {
   newlines: number;
 }
 
-/** What a search for the ends of records has found. All numbers are offsets in a slot's input. */
+/** What a splitter has found. All numbers are offsets in a slot's input. */
 export interface Found {
-  /** The end of the last record that ends in the bytes; 0 if none does. */
+  /** The end of the last record or passage that ends in the bytes; the start of the record in progress if none does. */
   end: number;
   /** Where the next search begins. */
-  searched: number;
-  /** The end of the bytes that belong to no record, if there are any. */
-  skip?: number;
-  /** The byte at `end` - 1 before the search replaced it by a terminator: it is the first one after the record. */
-  replaced?: number;
+  scanned: number;
+  /** The passages up to `end`. */
+  passages?: Passage[];
 }
 
-/** Finds where the records of an input end. */
+/** What a splitter has found after a record, or a part of one, that it skips. */
+export interface Skipped extends Found {
+  /** The end of what is skipped, and whether the record ends there. */
+  to: number;
+  isWhole: boolean;
+}
+
+/** Finds where the records of an input end: a state machine that reads each byte once, and can stop after each. */
 export interface Splitter {
-  /** The byte at which a record that is too long, or that cannot be read, is given up. */
-  readonly terminator: number;
-  /** Starts at the beginning of a record, of a new input if `name` is given. */
-  start(name?: string): void;
+  /** Starts at the beginning of an input. */
+  start(name: string): void;
   /**
-   * Searches the bytes `from … to` of a slot's input, which follow those that were searched before.
+   * Searches the bytes `from … to` of a slot's input, which follow those that were searched before, for the end of the record that
+   * begins at `start` and of those after it.
    *
    * @throws AtlasError E_BAD_INPUT if they are not in the format; the records before that have been found
    */
-  search(slot: Slot, from: number, to: number): Found;
+  search(slot: Slot, start: number, from: number, to: number): Found;
   /** Returns what is wrong with a record that is longer than `maxBytes`. */
   tooLong(maxBytes: number): string;
   /**
-   * Ends the input with `held` bytes in a slot that end no record.
+   * Skips a record that begins at `start` and does not end before `scanned`, or goes on with that.
+   *
+   * @param filled the end of the bytes that are there
+   */
+  skip(slot: Slot, start: number, scanned: number, filled: number): Skipped;
+  /**
+   * Ends the input with the bytes `start … filled` of a slot, which end no record.
    *
    * @returns what is wrong with them; undefined if they are a record
    * @throws AtlasError E_BAD_INPUT if the input must not end there
    */
-  end(slot: Slot, held: number): string | undefined;
-  /** Takes note that bytes at the start of a slot's input are given away, and returns where they are. Only for documents. */
-  take?(slot: Slot, bytes: number): Origin;
+  end(slot: Slot, start: number, filled: number): string | undefined;
+  /** Takes note that bytes at the start of a slot's input are emitted. Returns where in the input they are, for documents. */
+  emit?(slot: Slot, bytes: number): Origin | undefined;
 }
 
 /** Lines, which end with a newline. */
 export class LineSplitter implements Splitter {
-  readonly terminator = NEWLINE;
-
   start(): void {}
 
-  search({ input }: Slot, from: number, to: number): Found {
+  search({ input }: Slot, start: number, from: number, to: number): Found {
     const newline = input.subarray(from, to).lastIndexOf(NEWLINE);
-    return { end: newline < 0 ? 0 : from + newline + 1, searched: to };
+    return { end: newline < 0 ? start : from + newline + 1, scanned: to };
   }
 
   tooLong(maxBytes: number): string {
     return `is longer than ${maxBytes} bytes`;
+  }
+
+  skip({ input }: Slot, _start: number, scanned: number, filled: number): Skipped {
+    const newline = input.subarray(scanned, filled).indexOf(NEWLINE);
+    const to = newline < 0 ? filled : scanned + newline + 1;
+    return { to, isWhole: newline >= 0, end: to, scanned: to };
   }
 
   end(): undefined {}
@@ -102,13 +127,17 @@ export class LineSplitter implements Splitter {
 /**
  * Records of a table. A newline in quotes does not end a record, so the kernel finds the ends, from the beginning of the table
  * on. A quote that is never closed would make one record of all that follows. Therefore only the line on which such a record begins
- * is given up, and the next line begins a record.
+ * is skipped, and the next line begins a record.
+ *
+ * The bytes after that line were searched already, without an end of a record: at the beginning of each of these lines, that search was
+ * in quotes. So a record that begins on one of them either ends on its own line, or it goes on as the search before did, and need not
+ * be searched again.
  */
 export class RecordSplitter implements Splitter {
-  readonly terminator = NEWLINE;
   readonly #kernel: Kernel;
   #state = RECORD_START;
-  #isQuoted = false;
+  /** After `skip`: the end of the line on which the next record begins, if it is known. */
+  #lineEnd: number | undefined;
 
   constructor(kernel: Kernel) {
     this.#kernel = kernel;
@@ -116,30 +145,57 @@ export class RecordSplitter implements Splitter {
 
   start(): void {
     this.#state = RECORD_START;
-    this.#isQuoted = false;
+    this.#lineEnd = undefined;
   }
 
-  search({ place }: Slot, from: number, to: number): Found {
-    const { end, state, isQuoted } = this.#kernel.findRecords(place, from, to, this.#state);
+  search({ place }: Slot, start: number, from: number, to: number): Found {
+    const { end, state } = this.#kernel.findRecords(place, from, to, this.#state);
     this.#state = state;
-    this.#isQuoted = isQuoted;
-    return { end, searched: to };
+    if (end > 0) this.#lineEnd = undefined;
+    return { end: Math.max(end, start), scanned: to };
   }
 
   tooLong(maxBytes: number): string {
     return `a record of more than ${maxBytes} bytes begins here; is a quote not closed?`;
   }
 
+  skip({ input, place }: Slot, start: number, scanned: number, filled: number): Skipped {
+    const newline = this.#lineEnd ?? input.subarray(start, filled).indexOf(NEWLINE) + start + 1;
+    this.#lineEnd = undefined;
+    if (newline === start) return { to: filled, isWhole: false, end: filled, scanned: filled };
+    let end = newline;
+    while (end < scanned) {
+      const line = this.#kernel.findLine(place, end, scanned);
+      if (line.end === 0) {
+        this.#state = line.state;
+        break;
+      }
+      if (!line.isRecord) {
+        this.#lineEnd = line.end;
+        break;
+      }
+      end = line.end;
+    }
+    if (end >= scanned) this.#state = RECORD_START;
+    return { to: newline, isWhole: true, end, scanned: Math.max(end, scanned) };
+  }
+
+  emit(_slot: Slot, bytes: number): undefined {
+    if (this.#lineEnd !== undefined) this.#lineEnd -= bytes;
+  }
+
   end(): string | undefined {
-    return this.#isQuoted ? 'a quote is opened and never closed' : undefined;
+    return (this.#state & IN_QUOTES) !== 0 ? 'a quote is opened and never closed' : undefined;
   }
 }
 
 /**
- * Assembles chunks in slots.
+ * Assembles chunks in slots. The bytes of the slot that is filled are, in this order:
  *
- * Invariants: the `#held` bytes are at the start of `#filling.input` and begin a record, or continue a long one. The first
- * `#searched` of them were searched; the last record in them ends at `#end`, and `#skip` bytes at their start belong to no record.
+ * ```
+ * 0 ………… end ………………… scanned …………… filled
+ *  records   a record      not searched
+ * ```
  */
 export class ChunkBuffer {
   readonly #splitter: Splitter;
@@ -148,23 +204,26 @@ export class ChunkBuffer {
   /** The ordinary slot in use, and the slot that is being filled: this one or the large one. */
   #slot: Slot;
   #filling: Slot;
-  #held = 0;
-  #searched = 0;
+  /** The end of the bytes that are there. */
+  #filled = 0;
+  /** The end of those that were searched; not less than `#end`. */
+  #scanned = 0;
+  /** The end of whole records and passages, where a record begins, or goes on that is skipped. */
   #end = 0;
-  #skip = 0;
-  /** The byte that was replaced at `#end` - 1, if any. */
-  #replaced: number | undefined;
-  /** The bytes after a chunk that was returned, to be moved to the start of a slot. */
-  #rest: Buffer | undefined;
-  #isInLongRecord = false;
-  /** Whether no byte of the input has been returned; whether the input has ended. */
+  /** The passages before `#end`. */
+  #passages: Passage[] = [];
+  /** The bytes after a chunk that was emitted, to be moved to the start of a slot. */
+  #unreturned: Buffer | undefined;
+  /** Whether the record in progress is skipped. */
+  #isSkipping = false;
+  /** Whether the first bytes of the input, which may be a byte order mark, are not known; whether the input has ended. */
   #isAtStart = true;
   #hasEnded = false;
 
   /**
    * @param slot the first slot
    * @param large the slot for records that do not fit into an ordinary slot
-   * @param maxBytes longest record in bytes, without its terminator; not less than the input of a slot
+   * @param maxBytes longest record in bytes, without its end; not less than the input of a slot
    */
   constructor(splitter: Splitter, slot: Slot, large: Slot, maxBytes: number) {
     this.#splitter = splitter;
@@ -178,13 +237,12 @@ export class ChunkBuffer {
   start(name: string): void {
     this.#splitter.start(name);
     this.#filling = this.#slot;
-    this.#rest = undefined;
-    this.#held = 0;
-    this.#searched = 0;
+    this.#unreturned = undefined;
+    this.#filled = 0;
+    this.#scanned = 0;
     this.#end = 0;
-    this.#skip = 0;
-    this.#replaced = undefined;
-    this.#isInLongRecord = false;
+    this.#passages = [];
+    this.#isSkipping = false;
     this.#isAtStart = true;
     this.#hasEnded = false;
   }
@@ -192,7 +250,7 @@ export class ChunkBuffer {
   /** Where the next bytes go. Never empty, and never longer than a chunk. */
   get space(): Buffer {
     const { input } = this.#filling;
-    return input.subarray(this.#held, Math.min(this.#held + this.#slot.input.length, input.length));
+    return input.subarray(this.#filled, Math.min(this.#filled + this.#slot.input.length, input.length));
   }
 
   /**
@@ -203,15 +261,18 @@ export class ChunkBuffer {
    */
   async takeStretch(source: ByteSource): Promise<Chunk | undefined> {
     const isPossible =
-      !this.#isAtStart && !this.#isInLongRecord && this.#filling === this.#slot && this.#rest === undefined;
+      !this.#isAtStart &&
+      !this.#isSkipping &&
+      this.#end === 0 &&
+      this.#filling === this.#slot &&
+      this.#unreturned === undefined;
     if (!isPossible) return undefined;
-    const from = await source.takeLines?.(this.#held, this.#slot.input.length);
+    const from = await source.takeLines?.(this.#filled, this.#slot.input.length);
     if (from === undefined) return undefined;
-    this.#rest = this.#slot.input.subarray(0, 0);
-    this.#held = 0;
-    this.#searched = 0;
-    this.#end = 0;
-    return { slot: this.#slot, length: from.length, skip: 0, piece: undefined, from };
+    this.#unreturned = this.#slot.input.subarray(0, 0);
+    this.#filled = 0;
+    this.#scanned = 0;
+    return { slot: this.#slot, length: from.length, passages: [], from };
   }
 
   /**
@@ -222,7 +283,7 @@ export class ChunkBuffer {
    * @throws AtlasError E_BAD_INPUT if the input is not in its format
    */
   add(bytes: number): Chunk | undefined {
-    this.#held += bytes;
+    this.#filled += bytes;
     return this.next();
   }
 
@@ -240,107 +301,94 @@ export class ChunkBuffer {
   /** Uses the next slot after a chunk in the previous slot was returned. It may be the same slot. */
   useSlot(slot: Slot): void {
     this.#slot = slot;
-    this.#moveRest();
+    this.#roll();
   }
 
   /** Returns a further chunk of the same bytes. Must be called after each chunk until it returns undefined. */
   next(): Chunk | undefined {
-    this.#moveRest();
-    if (this.#isInLongRecord) return this.#furtherPiece();
-    if (this.#isAtStart) {
-      const mark = startsWithMark(this.#filling.input.subarray(0, this.#held));
-      // With a limit below the mark's length, more bytes would find no room.
-      if (mark === undefined && !this.#hasEnded && this.#held <= this.#maxBytes) return this.#makeRoom();
-      this.#skip = Math.max(this.#skip, mark ?? 0);
-      this.#searched = Math.max(this.#searched, this.#skip);
+    this.#roll();
+    if (this.#isAtStart && !this.#passMark()) return this.#makeRoom();
+    for (;;) {
+      if (this.#isSkipping && this.#end < this.#filled) this.#skipRecord();
+      const limit = Math.min(this.#filled, this.#end + this.#maxBytes + 1);
+      if (this.#scanned < limit) {
+        const start = this.#end;
+        this.#take(this.#splitter.search(this.#filling, start, this.#scanned, limit));
+        if (this.#end > start) return this.#emit();
+      }
+      if (this.#filled - this.#end > this.#maxBytes) {
+        this.#skipRecord(this.#splitter.tooLong(this.#maxBytes));
+      } else if (!this.#hasEnded) {
+        return this.#isWorthEmitting() ? this.#emit() : this.#makeRoom();
+      } else {
+        const problem = this.#splitter.end(this.#filling, this.#end, this.#filled);
+        if (problem === undefined || this.#end === this.#filled) {
+          this.#end = this.#filled;
+          return this.#end > 0 ? this.#emit() : undefined;
+        }
+        this.#skipRecord(problem);
+      }
+      if (this.#filling === this.#large && this.#end >= this.#slot.input.length) return this.#emit();
     }
-    this.#search(Math.min(this.#held, this.#maxBytes + 1));
-    if (this.#end > 0) return this.#take(this.#end);
-    const isTooLong = this.#held > this.#maxBytes;
-    if (isTooLong) return this.#giveUp(this.#splitter.tooLong(this.#maxBytes));
-    if (!this.#hasEnded) return this.#makeRoom();
-    const problem = this.#splitter.end(this.#filling, this.#held);
-    if (this.#held === 0) return undefined;
-    return problem === undefined ? this.#take(this.#held) : this.#giveUp(problem);
   }
 
-  /** Searches the bytes that were not searched, unless records that were found before are still to be returned. */
-  #search(to: number): void {
-    if (this.#end > 0 || this.#searched >= to) return;
-    const { end, searched, skip = this.#skip, replaced } = this.#splitter.search(this.#filling, this.#searched, to);
-    if (end > 0) this.#end = end;
-    this.#searched = searched;
-    this.#skip = skip;
-    this.#replaced = replaced;
+  /** Passes a byte order mark. Returns false as long as it is not known whether there is one. */
+  #passMark(): boolean {
+    const mark = startsWithMark(this.#filling.input.subarray(0, this.#filled));
+    if (mark === undefined && !this.#hasEnded) return false;
+    this.#isAtStart = false;
+    if (mark !== undefined && mark > 0) {
+      this.#take({ end: mark, scanned: mark, passages: [{ from: 0, to: mark, kind: 'text' }] });
+    }
+    return true;
   }
 
-  /** Moves the bytes after the chunk that was returned to the start of a slot. */
-  #moveRest(): void {
-    const rest = this.#rest;
+  #take({ end, scanned, passages = [] }: Found): void {
+    this.#end = end;
+    this.#scanned = scanned;
+    for (const passage of passages) this.#passages.push(passage);
+  }
+
+  /** Skips a record because of a problem, or a further piece of it. */
+  #skipRecord(problem?: string): void {
+    const from = this.#end;
+    const { to, isWhole, ...found } = this.#splitter.skip(this.#filling, from, this.#scanned, this.#filled);
+    this.#passages.push({ from, to, kind: problem === undefined ? 'further' : 'first', problem, isWhole });
+    this.#isSkipping = !isWhole;
+    this.#take(found);
+  }
+
+  /** Returns whether records that are complete are emitted before more bytes come: not if much more would have to be moved. */
+  #isWorthEmitting(): boolean {
+    const least = this.#filling === this.#large ? Math.min(this.#filled - this.#end, this.#slot.input.length) : 1;
+    return this.#end > 0 && (this.#end >= least || this.#filled - this.#end <= this.#slot.input.length);
+  }
+
+  #emit(): Chunk {
+    const length = this.#end;
+    const origin = this.#splitter.emit?.(this.#filling, length);
+    const chunk = { slot: this.#filling, length, passages: this.#passages, origin };
+    this.#unreturned = this.#filling.input.subarray(length, this.#filled);
+    this.#filled -= length;
+    this.#scanned -= length;
+    this.#end = 0;
+    this.#passages = [];
+    return chunk;
+  }
+
+  /** Moves the bytes after the chunk that was emitted to the start of a slot. */
+  #roll(): void {
+    const rest = this.#unreturned;
     if (rest === undefined) return;
-    this.#rest = undefined;
+    this.#unreturned = undefined;
     this.#filling = rest.length <= this.#slot.input.length ? this.#slot : this.#large;
     this.#filling.input.set(rest);
-    if (this.#replaced !== undefined && this.#end === 0) {
-      this.#filling.input[0] = this.#replaced;
-      this.#replaced = undefined;
-    }
   }
 
   /** Makes room for more bytes. */
   #makeRoom(): undefined {
-    if (this.#filling === this.#slot && this.#held === this.#slot.input.length) this.#moveToLarge();
-  }
-
-  #moveToLarge(): void {
-    this.#large.input.set(this.#slot.input.subarray(0, this.#held));
+    if (this.#filling !== this.#slot || this.#filled < this.#slot.input.length) return;
+    this.#large.input.set(this.#slot.input.subarray(0, this.#filled));
     this.#filling = this.#large;
-  }
-
-  /** Returns the first bytes as a chunk of whole records. */
-  #take(length: number): Chunk {
-    const chunk: Chunk = { slot: this.#filling, length, skip: Math.min(this.#skip, length), piece: undefined };
-    return this.#give(chunk);
-  }
-
-  /** Gives up a record: returns its first piece, in a document after the text around the items. */
-  #giveUp(problem: string): Chunk {
-    if (this.#skip > 0 && this.#splitter.take !== undefined) return this.#take(this.#skip);
-    return { ...this.#takePiece('first'), problem };
-  }
-
-  #furtherPiece(): Chunk | undefined {
-    if (this.#held > 0) return this.#takePiece('further');
-    if (this.#hasEnded) this.#isInLongRecord = false;
-    return undefined;
-  }
-
-  /** Returns the bytes up to the first terminator as a piece of a record. */
-  #takePiece(piece: 'first' | 'further'): Chunk {
-    if (this.#filling !== this.#large) this.#moveToLarge();
-    this.#search(this.#held);
-    const end = this.#large.input.subarray(0, this.#held).indexOf(this.#splitter.terminator);
-    this.#isInLongRecord = end < 0;
-    const chunk = this.#give({ slot: this.#large, length: end < 0 ? this.#held : end + 1, skip: 0, piece });
-    if (this.#splitter.take !== undefined) return chunk;
-    // The next line begins a record, even if this one is not valid.
-    this.#splitter.start();
-    this.#searched = 0;
-    this.#end = 0;
-    return chunk;
-  }
-
-  #give(chunk: Chunk): Chunk {
-    // The byte that was replaced belongs to the rest.
-    const isReplaced = this.#replaced !== undefined && this.#end === chunk.length;
-    const length = isReplaced ? chunk.length - 1 : chunk.length;
-    const origin = this.#splitter.take?.(chunk.slot, length);
-    this.#rest = chunk.slot.input.subarray(length, this.#held);
-    this.#held -= length;
-    this.#searched = Math.max(this.#searched - length, 0);
-    this.#end = Math.max(this.#end - chunk.length, 0);
-    this.#skip = 0;
-    this.#isAtStart = false;
-    return { ...chunk, origin };
   }
 }

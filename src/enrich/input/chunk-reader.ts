@@ -112,7 +112,7 @@ export class ChunkReader {
 
   async #schedule(chunk: Chunk, source: ChunkSource, buffer: ChunkBuffer): Promise<void> {
     const { scheduler, pool } = this.#dependencies;
-    if (scheduler.mustWait(chunk)) {
+    if (scheduler.mustWait) {
       await this.#unlessStopped(this.#released);
       if (this.#isStopped) return;
     }

@@ -42,10 +42,13 @@ export const SHAPE_COLUMNS = 0;
 /** The delimiter, and the number of its style: see `inserts` in assembly/settings.ts. */
 export const SHAPE_DELIMITER = 4;
 export const SHAPE_STYLE = 8;
+/** The number of the style of records that have tabs in place of the delimiter, or `NO_TABS` if none have. */
+export const SHAPE_TAB_STYLE = 12;
+export const NO_TABS = 0xffff_ffff;
 /** Number of targets. */
-export const SHAPE_TARGET_COUNT = 12;
+export const SHAPE_TARGET_COUNT = 16;
 /** The column of each target, 4 bytes each; `NO_COLUMN` for a field without a column. */
-export const SHAPE_TARGETS = 16;
+export const SHAPE_TARGETS = 20;
 /** Above every column. */
 export const NO_COLUMN = 0xffff_ffff;
 export const ANY_COLUMNS = 0xffff_ffff;

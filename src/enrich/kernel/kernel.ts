@@ -20,6 +20,8 @@ interface Exports {
   run(slot: number): number;
   dayOfText(from: number, to: number): number;
   findRecords(from: number, to: number, state: number): number;
+  findLine(from: number, to: number): number;
+  isRecord(): number;
   cellState(): number;
   countNewlines(from: number, to: number): number;
   startItems(): void;
@@ -82,16 +84,17 @@ export class Slot {
    * Prepares the slot for the lines in `input`.
    *
    * @param length bytes of input: whole lines; only the last one of all may lack its newline
-   * @param skip bytes at its beginning (a byte order mark, a header) that belong to no line
-   * @param isCopied whether those bytes are copied
    */
-  begin(length: number, skip: number, isCopied: boolean): void {
-    const { input, output, outputBytes } = this.place;
-    this.#set(abi.SLOT_INPUT_END, input + length);
-    this.#set(abi.SLOT_OUTPUT_END, output + outputBytes);
-    this.#set(abi.SLOT_COPIED, input);
-    this.skipTo(skip, isCopied);
+  begin(length: number): void {
+    this.#set(abi.SLOT_OUTPUT_END, this.place.output + this.place.outputBytes);
+    this.setRecords(0, length);
     this.clear();
+  }
+
+  /** Sets the offsets between which the next run processes lines, and copies the input. */
+  setRecords(from: number, to: number): void {
+    this.#set(abi.SLOT_INPUT_END, this.place.input + to);
+    this.skipTo(from, false);
   }
 
   /** Goes on with the line at an offset. `isCopied` says whether the input before it, as far as it is not in the output, is copied. */
@@ -135,6 +138,11 @@ export class Slot {
   /** The bytes of input before the first line that was not processed. */
   get processed(): number {
     return this.#get(abi.SLOT_NEXT) - this.place.input;
+  }
+
+  /** The end of the lines that the next run processes. */
+  get recordsEnd(): number {
+    return this.#get(abi.SLOT_INPUT_END) - this.place.input;
   }
 
   /** Lines that the last run processed. */
@@ -188,8 +196,9 @@ function sumOfThreads({ buffer }: WebAssembly.Memory, areas: readonly number[], 
   return Array.from({ length }, (_, index) => threads.reduce((sum, counts) => sum + Number(counts[index]), 0));
 }
 
-/** The state of {@link Kernel.findRecords} at the beginning of a record. */
+/** The state of {@link Kernel.findRecords} at the beginning of a record; the bit of a state that is set in quotes. */
 export const RECORD_START = 2;
+export const IN_QUOTES = 1;
 
 /** One thread's instance of the kernel. */
 export class Kernel {
@@ -249,12 +258,25 @@ export class Kernel {
    *
    * @param from offset of the first byte; @param to offset after the last byte
    * @param state what the last call returned for the bytes before; {@link RECORD_START} at the beginning of a record
-   * @returns the offset after that record, 0 if there is none; the state; whether it is in a quoted cell
+   * @returns the offset after that record, 0 if there is none; the state
    */
   findRecords({ input }: SlotPlace, from: number, to: number, state: number) {
     const found = this.#exports.findRecords(input + from, input + to, state);
-    const next = this.#exports.cellState();
-    return { end: found === 0 ? 0 : found - input, state: next, isQuoted: (next & 1) !== 0 };
+    return { end: found === 0 ? 0 : found - input, state: this.#exports.cellState() };
+  }
+
+  /**
+   * Reads the line of a table at the beginning of a part of a slot's input as the beginning of a record.
+   *
+   * @returns the offset after its newline, 0 if there is none; whether the record ends there; without a newline, the state
+   */
+  findLine({ input }: SlotPlace, from: number, to: number) {
+    const end = this.#exports.findLine(input + from, input + to);
+    return {
+      end: end === 0 ? 0 : end - input,
+      isRecord: this.#exports.isRecord() !== 0,
+      state: this.#exports.cellState(),
+    };
   }
 
   /** Starts to split the items of an array. */

@@ -271,6 +271,7 @@ function placeHistory(plan: MemoryPlan, file: EnrichRanges, { atField }: EnrichO
 /** Returns the shape of a table before its header is known: no columns, but the delimiter, with which records are found. */
 function firstShape(input: KernelInput, fieldCount: number): Uint32Array {
   const shape = new Uint32Array(abi.SHAPE_TARGETS / 4 + fieldCount);
+  shape[abi.SHAPE_TAB_STYLE / 4] = abi.NO_TABS;
   if (input.kind === 'table') shape[abi.SHAPE_DELIMITER / 4] = input.delimiter.charCodeAt(0);
   return shape;
 }
@@ -427,7 +428,8 @@ export function layOut(request: LayoutRequest): KernelLayout {
   // The results more than double a chunk of very short lines. Its output then comes in parts.
   const { longestInsert, shape, fieldTargets } = settings;
   const slots = Array.from({ length: slotCount }, () => reserveSlot(chunkBytes, 2 * chunkBytes + longestInsert));
-  const largeBytes = maxLineBytes + chunkBytes;
+  // At least a byte order mark.
+  const largeBytes = Math.max(maxLineBytes + chunkBytes, 3);
   const large = reserveSlot(largeBytes, largeBytes + longestInsert);
   return {
     memory: plan.build(),
@@ -450,13 +452,15 @@ export interface TableShape {
   /** For each field, its column, counted from 0; -1 if there is none. */
   fieldColumns: readonly number[];
   delimiter: string;
+  /** Whether a record with as many tabs as its columns need has tabs between its cells. */
+  mayHaveTabs?: boolean;
 }
 
 /** Writes the shape of a table. Must be called before the first block with a record is processed, and while none is. */
 export function setTableShape(
   { memory, shape, fieldTargets }: KernelLayout,
   input: KernelInput,
-  { columnCount, fieldColumns: columns, delimiter }: TableShape,
+  { columnCount, fieldColumns: columns, delimiter, mayHaveTabs = false }: TableShape,
 ): void {
   const numbers = new Uint32Array(memory.buffer);
   const fieldColumns = columns.map((column) => (column < 0 ? abi.NO_COLUMN : column));
@@ -464,6 +468,7 @@ export function setTableShape(
   numbers[(shape + abi.SHAPE_COLUMNS) / 4] = Number.isFinite(columnCount) ? columnCount : abi.ANY_COLUMNS;
   numbers[(shape + abi.SHAPE_DELIMITER) / 4] = delimiter.charCodeAt(0);
   numbers[(shape + abi.SHAPE_STYLE) / 4] = stylesOf(input).indexOf(delimiter);
+  numbers[(shape + abi.SHAPE_TAB_STYLE) / 4] = mayHaveTabs ? stylesOf(input).indexOf('\t') : abi.NO_TABS;
   numbers[(shape + abi.SHAPE_TARGET_COUNT) / 4] = targets.length;
   numbers.set(targets, (shape + abi.SHAPE_TARGETS) / 4);
   numbers.set(

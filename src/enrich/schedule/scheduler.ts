@@ -71,9 +71,9 @@ export class Scheduler {
     if (dependencies.workers !== undefined) dependencies.workers.onEvent = () => this.#notify();
   }
 
-  /** Returns whether all chunks so far must be released before a chunk is added. */
-  mustWait(chunk: Chunk): boolean {
-    return this.#dependencies.runner.mustWait(chunk);
+  /** Whether all chunks so far must be released before another one is added. */
+  get mustWait(): boolean {
+    return this.#dependencies.runner.mustWait;
   }
 
   /** Adds a chunk. The promise resolves when the chunk is released. @throws AtlasError as {@link ChunkRunner.prepare} does */
@@ -141,7 +141,9 @@ export class Scheduler {
 
   /** Returns whether a worker can write the output of a chunk. */
   canWrite(scheduled: ScheduledChunk): boolean {
-    return (this.#dependencies.workers?.ready ?? 0) > 0 && this.#indexOf(scheduled) >= 0;
+    // Results with passages are not in the slot.
+    const isInSlot = scheduled.chunk.passages.length === 0 && this.#indexOf(scheduled) >= 0;
+    return isInSlot && (this.#dependencies.workers?.ready ?? 0) > 0;
   }
 
   /**

@@ -126,16 +126,38 @@ export function findRecords(from: usize, to: usize, state: u32): usize {
   return found;
 }
 
+/** Whether a record ended with the line that was found last. */
+let endsRecord: bool = false;
+
+export function isRecord(): bool {
+  return endsRecord;
+}
+
+/** Reads a line as the beginning of a record. Returns the address after its newline, or 0 if there is none in `from … to`. */
+export function findLine(from: usize, to: usize): usize {
+  startCells();
+  for (let vector = from; vector < to; vector += VECTOR) {
+    const size = min(to - vector, VECTOR);
+    separatorsOf(vector, size);
+    const newlines = newlinesOf(vector, size);
+    if (newlines == 0) continue;
+    endsRecord = (newlines & (0 - newlines) & recordEnds) != 0;
+    return vector + <usize>ctz(newlines) + 1;
+  }
+  return 0;
+}
+
+/** Returns the newlines among the first bytes of a vector. */
+@inline function newlinesOf(vector: usize, size: usize): u64 {
+  const newlines = equal(v128.load(vector), v128.load(vector, 16), v128.load(vector, 32), v128.load(vector, 48), NEWLINE);
+  return newlines & (<u64>-1 >> (64 - <u64>size));
+}
+
 /** Returns the number of newlines in `from … to`. */
 export function countNewlines(from: usize, to: usize): u32 {
   let count: u32 = 0;
   for (let vector = from; vector < to; vector += VECTOR) {
-    const a = v128.load(vector);
-    const b = v128.load(vector, 16);
-    const c = v128.load(vector, 32);
-    const d = v128.load(vector, 48);
-    const size = min(to - vector, VECTOR);
-    count += <u32>popcnt(equal(a, b, c, d, NEWLINE) & (<u64>-1 >> (64 - <u64>size)));
+    count += <u32>popcnt(newlinesOf(vector, min(to - vector, VECTOR)));
   }
   return count;
 }

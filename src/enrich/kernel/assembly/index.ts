@@ -9,7 +9,7 @@ import { format, terminator } from './settings';
 import { closeSlot, openSlot, outputEnd, putInputTo } from './slot';
 import { processRecords } from './table';
 
-export { cellState, countNewlines, findRecords } from './cells';
+export { cellState, countNewlines, findLine, findRecords, isRecord } from './cells';
 export { dayOfText } from './dates';
 export { closingBracket, itemsEnd, splitItems, startItems, strayItemEnd } from './items';
 export * from './settings';

@@ -1,9 +1,20 @@
 /** Reads the records of a table and finds the wanted cells. cells.ts finds the separators. */
-import { ANY_COLUMNS, INSERT_BYTES, NO_COLUMN, SHAPE_COLUMNS, SHAPE_DELIMITER, SHAPE_STYLE, SHAPE_TARGET_COUNT, SHAPE_TARGETS } from '../abi';
-import { CARRIAGE_RETURN } from './ascii';
+import {
+  ANY_COLUMNS,
+  INSERT_BYTES,
+  NO_COLUMN,
+  NO_TABS,
+  SHAPE_COLUMNS,
+  SHAPE_DELIMITER,
+  SHAPE_STYLE,
+  SHAPE_TAB_STYLE,
+  SHAPE_TARGET_COUNT,
+  SHAPE_TARGETS,
+} from '../abi';
+import { CARRIAGE_RETURN, TAB } from './ascii';
 import { addPlainLine, endOtherLine, flushBatch } from './batch';
 import { brokenEnd, recordEnds, separatorsOf, startCells } from './cells';
-import { VECTOR } from './masks';
+import { equal, VECTOR } from './masks';
 import { fieldCount, setDelimiter, shape, valueOffsets } from './settings';
 import { setCells } from './slot';
 
@@ -46,8 +57,34 @@ let wanted: u32 = 0;
   }
 }
 
+/** Whether the records that are read have tabs between their cells, see `SHAPE_TAB_STYLE`. It is the same for most records of a file. */
+let isTabbed: bool = false;
+let tabStyle: u32 = NO_TABS;
+
+/** Returns the tabs of a vector before a byte. */
+@inline function tabsBefore(vector: usize, before: u64): u32 {
+  const a = v128.load(vector);
+  const b = v128.load(vector, 16);
+  const c = v128.load(vector, 32);
+  const d = v128.load(vector, 48);
+  return <u32>popcnt(equal(a, b, c, d, TAB) & before);
+}
+
+/** Sets what is between the cells of the records that are read next. */
+function setTabbed(tabbed: bool): void {
+  isTabbed = tabbed;
+  setDelimiter(tabbed ? TAB : load<u32>(shape, SHAPE_DELIMITER));
+}
+
+/** Returns the offset of the texts to insert. */
+@inline function styleOffset(): usize {
+  return <usize>((isTabbed ? tabStyle : load<u32>(shape, SHAPE_STYLE)) * fieldCount) * INSERT_BYTES;
+}
+
 /**
  * Processes records, the first of which begins at `from`.
+ *
+ * A record is read again if it turns out to have tabs between its cells, or to have none, unlike the one before it.
  *
  * @param end after the last newline; @param inputEnd the end of the input: one byte less if the last newline is not part of it
  * @returns `end`, or the first byte of the first record that was not processed: the output is full, or the policy is to fail
@@ -56,17 +93,31 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
   const columnCount = load<u32>(shape, SHAPE_COLUMNS);
   wantedCount = load<u32>(shape, SHAPE_TARGET_COUNT);
   wantedColumns = shape + SHAPE_TARGETS;
-  const style = <usize>(load<u32>(shape, SHAPE_STYLE) * fieldCount) * INSERT_BYTES;
-  setDelimiter(load<u32>(shape, SHAPE_DELIMITER));
+  tabStyle = load<u32>(shape, SHAPE_TAB_STYLE);
+  const mayHaveTabs = tabStyle != <u32>NO_TABS;
+  setTabbed(isTabbed && mayHaveTabs);
+  let style = styleOffset();
   startCells();
   startRecord(from);
   let start = from;
-  // The delimiters of the record so far.
+  // The delimiters and, if it matters, the tabs of the record so far.
   let column: u32 = 0;
+  let tabs: u32 = 0;
   for (let vector = from; vector < end; ) {
     let separators = separatorsOf(vector, min(end - vector, VECTOR));
-    for (let ends = recordEnds; ends != 0; ends &= ends - 1) {
+    // The bytes of the vector that belong to no record that has ended.
+    let left: u64 = -1;
+    let again = false;
+    for (let ends = recordEnds | brokenEnd; ends != 0; ends &= ends - 1) {
       const newline = ends & (0 - ends);
+      if (mayHaveTabs) {
+        tabs += tabsBefore(vector, left & (newline - 1));
+        again = (tabs >= max<u32>(columnCount, 2) - 1) != isTabbed;
+        tabs = 0;
+        left = ~((newline << 1) - 1);
+        if (again) break;
+      }
+      if (newline == brokenEnd) break;
       const delimiters = separators & (newline - 1);
       separators &= ~((newline << 1) - 1);
       noteCells(vector, delimiters, column);
@@ -89,16 +140,24 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
       column = 0;
       startRecord(start);
     }
-    if (brokenEnd != 0) {
-      const lineEnd = vector + <usize>ctz(brokenEnd) + 1;
+    if (again || brokenEnd != 0) {
+      const quotesFrom: usize = again ? 0 : vector + <usize>ctz(brokenEnd) + 1;
+      if (again) {
+        // The cells of the batch have the delimiter of before.
+        const full = flushBatch();
+        if (full != 0) return full;
+        setTabbed(!isTabbed);
+        style = styleOffset();
+      }
       vector = start;
       column = 0;
-      startCells(lineEnd);
+      startCells(quotesFrom);
       startRecord(start);
       continue;
     }
     noteCells(vector, separators, column);
     column += <u32>popcnt(separators);
+    if (mayHaveTabs) tabs += tabsBefore(vector, left);
     vector += VECTOR;
   }
   const full = flushBatch();
