@@ -10,7 +10,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -133,6 +133,19 @@ async function tryPair(work, tarball, { nodeVersion, nodeDir, manager, managerDi
   rmSync(project, { recursive: true, force: true });
 }
 
+/** Runs the commands of README that install ipatlas from a clone, as they are there, with an empty home. */
+async function tryReadme(work) {
+  const [, block] = /```sh\n(make pack [^`]*)```/.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'));
+  const home = join(work, 'home');
+  mkdirSync(home);
+  const { NODE_OPTIONS: _, IPATLAS_DATA: __, ...environment } = process.env;
+  const env = { ...environment, HOME: home, npm_config_prefix: home, PATH: `${join(home, 'bin')}:${process.env.PATH}` };
+  const commands = block.replace(/^ipatlas build\b/m, 'ipatlas build --offline');
+  const { stdout } = await $({ cwd: ROOT, env, quiet: true })`bash -euc ${commands}`;
+  assert.match(stdout, /"country_code":"NL"/);
+  console.log('ok  README: packed and installed from the clone');
+}
+
 const work = realpathSync(mkdtempSync(join(tmpdir(), 'ipatlas-package-')));
 try {
   await $({ cwd: ROOT, quiet: true })`npm pack --ignore-scripts --pack-destination ${work}`;
@@ -140,6 +153,7 @@ try {
     work,
     readdirSync(work).find((name) => name.endsWith('.tgz')),
   );
+  if (process.platform !== 'win32') await tryReadme(work);
   const managers = [];
   for (const manager of values.with.split(',')) {
     managers.push({ manager, managerDir: await install(work, ...manager.split('@')) });
