@@ -288,8 +288,17 @@ export const MAX_LARGE_CHUNK_JOBS = 128;
 /** Past days that a server holds open for `?at=`. Each takes some 12 MB, and some tenths of a second to open. */
 export const MAX_OPEN_DAYS = 4;
 
-/** What the history of one address counts against a rate, in addresses: it takes some tenths of a second of a thread. */
+/** What the history of an address, or a past day that is not open, counts against a rate at least, in addresses. */
 export const HISTORY_COST = 1_000;
+
+/** Questions about the history that a process keeps: a thread takes some tenths of a second for each. */
+export const MAX_HISTORY_QUESTIONS = 32;
+
+/** Those of one key or visitor: the rest is for others. */
+export const MAX_HISTORY_QUESTIONS_OF_ONE = 8;
+
+/** Seconds after which a client that was refused may ask the history again. */
+export const HISTORY_RETRY_S = 2;
 
 /** Addresses in one batch request; the wire contract fixes this number. */
 export const MAX_BATCH = 1_000;
@@ -354,6 +363,15 @@ export const WORKER_RETRY_MS = 500;
 
 /** Longest of these waits in milliseconds. To verify a release takes most of a second of computing. */
 export const RETRY_MAX_MS = 60_000;
+
+/** How often a worker process says that it is alive, in milliseconds. */
+export const WORKER_HEARTBEAT_MS = 1_000;
+
+/** Heartbeats in a row without which a worker is killed and replaced: to open a release blocks one for a second or two. */
+export const WORKER_MISSED_HEARTBEATS = 10;
+
+/** Longest wait for the metrics of a worker, in milliseconds: Prometheus gives up after ten seconds by default. */
+export const WORKER_METRICS_MS = 3_000;
 
 /** Largest file of keys in bytes (64 MiB): some 400,000 keys. */
 export const MAX_KEY_FILE_BYTES = 67_108_864;

@@ -6,6 +6,7 @@
  * two requests. Each group of routes has a file in handlers/.
  */
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
+import { WIRE_ERRORS } from '../errors.js';
 import { MAX_BODY_BYTES, MAX_HEADER_BYTES } from '../limits.js';
 import { BodyError, parseJsonBody, wireErrorOf } from './body.js';
 import { trustFunction } from './caller.js';
@@ -20,7 +21,8 @@ import { KeysUnavailableError } from './keys/key-cache.js';
 import { errorFields } from './log.js';
 import { UNMATCHED_ROUTE } from './metrics.js';
 import { definition, wireSchema } from './openapi.js';
-import { Page } from './page/page.js';
+import { hostHtml } from './page/host-html.js';
+import { Page, requestedUrl, wantsHtml } from './page/page.js';
 import { Responder } from './responses.js';
 import { allowedMethods, decodableTarget, needsKey, pathOf, ROUTES, type Route, type RouteName } from './routes.js';
 
@@ -38,7 +40,7 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   addObservers(app, deps);
   const page = new Page({ ...deps.page, baseUrls: deps.baseUrls ?? {} }, responder);
   page.addFiles(app, () => context.phase === 'closing');
-  addRoutes(app, context, {
+  addRoutes(app, context, page, {
     ...lookupHandlers(context),
     ...keyHandlers(context),
     ...serverHandlers(context),
@@ -118,7 +120,7 @@ function addObservers(app: FastifyInstance, { metrics, accessLog }: AppDeps): vo
   });
 }
 
-function addRoutes(app: FastifyInstance, context: Context, handlers: Record<RouteName, Handler>): void {
+function addRoutes(app: FastifyInstance, context: Context, page: Page, handlers: Record<RouteName, Handler>): void {
   const checkHost = hostCheck(context.deps.baseUrls ?? {}, context.deps.page);
 
   function checkKey(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
@@ -142,7 +144,13 @@ function addRoutes(app: FastifyInstance, context: Context, handlers: Record<Rout
   function withHost(handler: Handler): Handler {
     return (request, reply) => {
       if (checkHost(request.headers.host)) return handler(request, reply);
-      return context.responder.error(request, reply, 'host_refused');
+      if (!wantsHtml(request.headers.accept)) return context.responder.error(request, reply, 'host_refused');
+      return page.sendHtml(
+        request,
+        reply,
+        hostHtml(requestedUrl(request), page.assets),
+        WIRE_ERRORS.host_refused.status,
+      );
     };
   }
 

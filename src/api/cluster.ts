@@ -13,6 +13,9 @@ import {
   PREDRAIN_MS,
   RATE_RESERVED_SHARE,
   RETRY_MAX_MS,
+  WORKER_HEARTBEAT_MS,
+  WORKER_METRICS_MS,
+  WORKER_MISSED_HEARTBEATS,
   WORKER_RETRY_MS,
 } from '../limits.js';
 import type { KeyOutcome, KeyRequest, KeyService } from './keys/sign-up.js';
@@ -28,7 +31,7 @@ export interface Cluster {
   useRelease(dir: string): void;
   /** Begins to answer; resolves to the port. */
   listen(): Promise<number>;
-  /** Returns the metrics of the requests as text: the sums over the processes. */
+  /** Returns the metrics of the requests as text: the sums over the processes that answer in time, and how many do not. */
   metrics(): Promise<string>;
   /** Stops without dropping a request; resolves to whether all requests were answered in time. */
   stop(): Promise<boolean>;
@@ -66,6 +69,8 @@ export type ToWorker =
       secret: string;
     }
   | { type: 'answer'; request: number; answer: Answer }
+  /** How many addresses of the window of a key are used or reserved now. */
+  | { type: 'used'; keyId: string; used: number }
   /** Send your metrics. */
   | { type: 'collect' }
   | { type: 'stop' }
@@ -79,6 +84,7 @@ type Answer = Reservation | KeyOutcome;
 /** What a worker tells the primary. */
 export type FromWorker =
   | { type: 'ready' }
+  | { type: 'alive' }
   | { type: 'listening'; port: number }
   | { type: 'failed'; code: ErrorCode; message: string }
   | { type: 'release_failed'; dir: string; message: string }
@@ -111,8 +117,8 @@ export class WorkerCluster implements Cluster {
   readonly #keyService: KeyService;
   readonly #secret = randomBytes(SECRET_BYTES).toString('base64');
   readonly #workers = new Set<WorkerProcess>();
-  /** Workers that have received everything. */
-  readonly #instructed = new Set<WorkerProcess>();
+  /** Workers that have received everything, with the number of heartbeats that they missed since their last message. */
+  readonly #instructed = new Map<WorkerProcess, number>();
   /** Workers that no longer listen. */
   readonly #notListening = new Set<WorkerProcess>();
   /** Called with the metrics of a worker, or with nothing if it ended. */
@@ -149,6 +155,8 @@ export class WorkerCluster implements Cluster {
   }
 
   async listen(): Promise<number> {
+    // Checks are counted, not the time: after the machine was suspended, no worker has missed more than one.
+    setInterval(() => this.#checkHeartbeats(), WORKER_HEARTBEAT_MS).unref();
     const ports = await Promise.all(Array.from({ length: this.#count }, () => this.#start()));
     return ports[0]!;
   }
@@ -163,16 +171,35 @@ export class WorkerCluster implements Cluster {
 
   /** Asks the workers that can answer: one that starts would be waited for. */
   async #collect(): Promise<string> {
+    let silent = 0;
     const all = await Promise.all(
-      [...this.#instructed].map(
+      [...this.#instructed.keys()].map(
         (worker) =>
           new Promise<WorkerMetrics | undefined>((resolve) => {
-            this.#collecting.set(worker, resolve);
+            const overdue = setTimeout(() => {
+              silent++;
+              resolve(undefined);
+            }, WORKER_METRICS_MS);
+            this.#collecting.set(worker, (values) => {
+              clearTimeout(overdue);
+              resolve(values);
+            });
             this.#send(worker, { type: 'collect' });
           }),
       ),
     );
-    return metricsText(all.filter((values) => values !== undefined));
+    const values = all.filter((each) => each !== undefined);
+    return metricsText(values, silent);
+  }
+
+  /** Ends workers that hang: a stopped process, or one whose event loop is blocked. They are replaced as any that ended. */
+  #checkHeartbeats(): void {
+    for (const [worker, missed] of this.#instructed) {
+      this.#instructed.set(worker, missed + 1);
+      if (missed < WORKER_MISSED_HEARTBEATS || this.#stopping) continue;
+      this.#log.error({}, 'a worker does not answer; it is ended');
+      worker.process.kill('SIGKILL');
+    }
   }
 
   async stop(): Promise<boolean> {
@@ -207,6 +234,7 @@ export class WorkerCluster implements Cluster {
       let listening = false;
       let failedReleases = 0;
       worker.on('message', (message: FromWorker) => {
+        if (this.#instructed.has(worker)) this.#instructed.set(worker, 0);
         switch (message.type) {
           case 'ready':
             this.#instruct(worker);
@@ -261,11 +289,19 @@ export class WorkerCluster implements Cluster {
   }
 
   async #answer(worker: WorkerProcess, request: number, question: Question): Promise<void> {
-    const answer =
-      question.do === 'reserve'
-        ? this.#rates.reserve(question.keyId, question.limit, question.needed, question.upTo)
-        : this.#keyService(question);
-    this.#send(worker, { type: 'answer', request, answer: answer instanceof Promise ? await answer : answer });
+    if (question.do !== 'reserve') {
+      this.#send(worker, { type: 'answer', request, answer: await this.#keyService(question) });
+      return;
+    }
+    const { keyId, limit, needed, upTo } = question;
+    const reserved = this.#rates.reserve(keyId, limit, needed, upTo);
+    const answer = reserved instanceof Promise ? await reserved : reserved;
+    this.#send(worker, { type: 'answer', request, answer });
+    if (answer.reserved === 0) return;
+    // So that what remains does not seem to grow if another worker answers the next request.
+    for (const other of this.#instructed.keys()) {
+      if (other !== worker) this.#send(other, { type: 'used', keyId, used: answer.used });
+    }
   }
 
   /** Tells a worker everything that it must know; messages before it was ready are lost. */
@@ -276,7 +312,7 @@ export class WorkerCluster implements Cluster {
     }
     if (this.#releaseDir !== undefined) this.#send(worker, { type: 'release', dir: this.#releaseDir });
     this.#send(worker, { type: 'listen', secret: this.#secret });
-    this.#instructed.add(worker);
+    this.#instructed.set(worker, 0);
   }
 
   /** Asks a worker again to use a release that it could not open, unless another one is current by then. */
@@ -338,7 +374,7 @@ class Primary {
  * @returns whether all requests were answered in time when it stopped
  */
 export async function runWorker(settings: ServeSettings, log: Log): Promise<boolean> {
-  const metrics = settings.metricsPort === undefined ? undefined : new RequestMetrics();
+  const metrics = settings.metrics === undefined ? undefined : new RequestMetrics();
   const server = new ApiServer(settings, log, metrics);
   const tell = (message: FromWorker): void => {
     process.send?.(message);
@@ -348,9 +384,10 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
     reserve: (keyId, limit, needed, upTo) => primary.ask<Reservation>({ do: 'reserve', keyId, limit, needed, upTo }),
   };
 
+  const limiter = new RateLimiter(rates, RATE_RESERVED_SHARE);
+
   async function listen(secret: string): Promise<void> {
     try {
-      const limiter = new RateLimiter(rates, RATE_RESERVED_SHARE);
       const port = await server.listen(limiter, Buffer.from(secret, 'base64'), (request) =>
         primary.ask<KeyOutcome>(request),
       );
@@ -387,6 +424,9 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
         case 'answer':
           primary.answered(message.request, message.answer);
           break;
+        case 'used':
+          limiter.note(message.keyId, message.used);
+          break;
         case 'collect':
           void metrics?.values().then((values) => tell({ type: 'metrics', values }));
           break;
@@ -403,6 +443,7 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
     for (const signal of ['SIGINT', 'SIGHUP', 'SIGBREAK']) process.on(signal, () => {});
     process.once('SIGTERM', resolve);
     tell({ type: 'ready' });
+    setInterval(() => tell({ type: 'alive' }), WORKER_HEARTBEAT_MS).unref();
   });
   // A worker may be told to stop while it starts; a server that does not listen yet cannot be stopped.
   await listening;

@@ -8,13 +8,15 @@ import { isLoopback } from '../url.js';
 import type { BaseUrls } from './openapi.js';
 import type { PageSettings } from './page/page.js';
 
-/** Returns a function that tells whether the header `Host` names this server; the port does not count. */
-export function hostCheck(
-  { default: base, eu }: BaseUrls,
-  { ipv4Url, ipv6Url }: PageSettings,
-): (host: string | undefined) => boolean {
+/** Returns the names that a server was given, beside those of loopback. */
+export function serverNames({ default: base, eu }: BaseUrls, { ipv4Url, ipv6Url }: PageSettings): string[] {
   const configured = [base, eu, ipv4Url, ipv6Url].filter((url) => url !== undefined);
-  const names = new Set(configured.map((url) => new URL(url).hostname));
+  return [...new Set(configured.map((url) => new URL(url).hostname))];
+}
+
+/** Returns a function that tells whether the header `Host` names this server; the port does not count. */
+export function hostCheck(baseUrls: BaseUrls, page: PageSettings): (host: string | undefined) => boolean {
+  const names = new Set(serverNames(baseUrls, page));
   return (host) => {
     const name = host?.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '');
     // The names of loopback always mean the machine of the caller itself.

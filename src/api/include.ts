@@ -81,6 +81,10 @@ export function queryParameters(query: string, labels: () => readonly string[] =
   const include = includedMembers(names, at === undefined ? labels : undefined);
   const parameters: QueryParameters = { apikey, at, include };
   const isFixed = apikey === undefined && typeof include === 'object' && include.labels.length === 0;
-  if (isFixed && known.size < MAX_KNOWN) known.set(query, parameters);
+  if (isFixed) {
+    // Other query strings may be the usual ones later.
+    if (known.size >= MAX_KNOWN) known.clear();
+    known.set(query, parameters);
+  }
   return parameters;
 }

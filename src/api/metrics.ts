@@ -114,6 +114,7 @@ export class ReleaseMetrics {
   readonly #info: Gauge<'release'>;
   readonly #failures: Counter;
   readonly #dateProblems: Gauge;
+  readonly #seed: Gauge;
   #dataDate: string | undefined;
 
   constructor() {
@@ -140,6 +141,11 @@ export class ReleaseMetrics {
       help: 'Sources of the release that is served whose date is in the future or older than before, so that it does not count.',
       registers,
     });
+    this.#seed = new Gauge({
+      name: 'ipatlas_serves_seed',
+      help: '1 while there is no release yet and the database that comes with ipatlas answers, else 0.',
+      registers,
+    });
     this.#failures = new Counter({
       name: 'ipatlas_failed_reloads_total',
       help: 'Times that the current release could not be used, for each reason: damaged, missing or unreadable.',
@@ -147,7 +153,8 @@ export class ReleaseMetrics {
     });
   }
 
-  release({ id, as_of, data_date = as_of, inputs }: Manifest): void {
+  release({ id, as_of, data_date = as_of, inputs }: Manifest, isSeed = false): void {
+    this.#seed.set(isSeed ? 1 : 0);
     this.#info.reset();
     this.#info.set({ release: id }, 1);
     this.#dataDate = data_date;
@@ -174,9 +181,12 @@ export function addSharedRateMetric(rates: { readonly isShared: boolean }, regis
 /** The metrics of one process that answers requests. */
 export type WorkerMetrics = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
-/** Returns the sums over some processes as text. */
-export function metricsText(processes: WorkerMetrics[]): Promise<string> {
-  return AggregatorRegistry.aggregate(processes).metrics();
+/** Returns the sums over some processes as text. @param silent processes that did not send theirs in time */
+export function metricsText(processes: WorkerMetrics[], silent = 0): Promise<string> {
+  const registry = AggregatorRegistry.aggregate(processes);
+  const help = 'Worker processes whose requests are missing in these metrics, because they did not answer in time.';
+  new Gauge({ name: 'ipatlas_workers_silent', help, registers: [registry] }).set(silent);
+  return registry.metrics();
 }
 
 /** What operators get at a path. */
@@ -191,9 +201,6 @@ export interface OperatorText {
 export function servedMetrics(text: string): OperatorText {
   return { text, type: Registry.PROMETHEUS_CONTENT_TYPE };
 }
-
-/** The address on which only programs of this machine reach the metrics. */
-export const LOOPBACK = '127.0.0.1';
 
 /**
  * Serves `/metrics`, and other texts for operators.

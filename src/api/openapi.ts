@@ -78,6 +78,7 @@ function errorResponses(errors: readonly WireError[]): Record<string, object> {
 const KEY_ERRORS = [
   'key_twice',
   'key_missing',
+  'key_bearer',
   'key_invalid',
   'origin_refused',
   'rate_exceeded',

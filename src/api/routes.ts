@@ -47,7 +47,7 @@ export interface Route {
 }
 
 /** Errors about the day that a lookup asks for. */
-const DAY_ERRORS = ['day_invalid', 'day_not_kept'] as const;
+const DAY_ERRORS = ['day_invalid', 'day_not_kept', 'history_busy'] as const;
 
 /** Looks up the caller's address; documented once, without the trailing slash. */
 const LOOKUP_SELF = {
@@ -139,7 +139,7 @@ export const ROUTES = {
       description: `The periods in which it had one answer, as far as the server keeps its history. It counts as ${HISTORY_COST} addresses against the rate limit, or as all of a lower one.`,
       hasAddress: true,
       response: { description: 'The periods, the oldest first.', schema: 'History' },
-      errors: ['invalid_address'],
+      errors: ['invalid_address', 'history_busy'],
     },
   },
   health: {

@@ -17,8 +17,8 @@ import type { BaseUrls } from './openapi.js';
 import type { PageSettings } from './page/page.js';
 import { PageKeys } from './page/page-keys.js';
 import type { RateLimiter } from './rates/rate-limit.js';
-import { PastDays } from './releases/past-days.js';
 import { PublicDatabase } from './releases/public-database.js';
+import { Releases } from './releases/releases.js';
 import { ServedRelease } from './releases/served-release.js';
 
 /** What a server is configured with when it starts. */
@@ -38,8 +38,8 @@ export interface ServeSettings extends DataPlace {
   accessLog: boolean;
   /** Where this server is; the name is sent as `X-Served-By`. */
   region: { name: string; country: string; eu: boolean } | undefined;
-  /** Undefined: no metrics. */
-  metricsPort: number | undefined;
+  /** Where metrics are served; undefined: nowhere. */
+  metrics: { host: string; port: number } | undefined;
   /** Whether lookups may ask for the labels of the release. */
   labels: boolean;
   baseUrls: BaseUrls;
@@ -59,13 +59,12 @@ export class ApiServer {
   readonly #metrics: RequestMetrics | undefined;
   #app: FastifyInstance | undefined;
   #server: ApiHttpServer | undefined;
-  #release: ServedRelease | undefined;
   #phase: Phase = 'serving';
-  readonly #pastDays: PastDays;
+  readonly #releases: Releases;
 
   constructor(settings: ServeSettings, log: Log, metrics: RequestMetrics | undefined) {
     this.#settings = settings;
-    this.#pastDays = new PastDays(settings.dataDir);
+    this.#releases = new Releases(settings.dataDir);
     this.#log = log;
     this.#metrics = metrics;
     this.#accessLog = settings.accessLog ? createAccessLog(log) : undefined;
@@ -81,12 +80,7 @@ export class ApiServer {
    * @throws AtlasError if it cannot be opened; the old release is kept then
    */
   useRelease(dir: string): void {
-    const next = new ServedRelease(openFound(dir), this.#settings.labels);
-    const old = this.#release;
-    this.#release = next;
-    this.#pastDays.clear();
-    // No request is using the old one: each reads the release once and is answered in the same turn.
-    old?.close();
+    this.#releases.use(new ServedRelease(openFound(dir), this.#settings.labels));
   }
 
   /**
@@ -102,7 +96,7 @@ export class ApiServer {
     this.#keys.start(KEYS_POLL_MS);
     const origins = Object.values(baseUrls).filter((url) => url !== undefined);
     const app = buildApp({
-      release: () => this.#release,
+      releases: this.#releases,
       keys: this.#keys,
       limiter,
       defaultRate: rate,
@@ -116,7 +110,6 @@ export class ApiServer {
       baseUrls,
       page,
       publicDatabase: new PublicDatabase(),
-      pastDays: this.#pastDays,
       pageKeys: new PageKeys({ secret, defaultRate: rate, origins: origins.map((url) => new URL(url).origin) }),
       keyService: (request) => {
         const outcome = keyService(request);
@@ -175,7 +168,7 @@ export class ApiServer {
     }
     await this.#app?.close();
     this.#keys.stop();
-    this.#release?.close();
+    this.#releases.close();
     await this.#accessLog?.flush();
     return inTime;
   }

@@ -7,12 +7,12 @@ import { seedPath } from '../database/seed.js';
 import { misuse } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
+import { serverNames } from './host.js';
 import { type KeyRequest, SignUps } from './keys/sign-up.js';
 import type { Log } from './log.js';
 import {
   addPullMetrics,
   addSharedRateMetric,
-  LOOPBACK,
   ReleaseMetrics,
   RequestMetrics,
   servedMetrics,
@@ -64,12 +64,12 @@ export function requireInUnion(dir: string, country: string): void {
  */
 export async function runService(settings: ServeSettings, options: ServiceOptions): Promise<boolean> {
   const { log, verify, onListening, untilStopped } = options;
-  const { dataDir, region, workers, metricsPort, redis } = settings;
+  const { dataDir, region, workers, metrics, redis } = settings;
   if (region?.eu) requireInUnion(findDatabase(settings), region.country);
 
   const releases = new ReleaseMetrics();
   addPullMetrics(dataDir, releases.registry);
-  const requests = workers === 1 && metricsPort !== undefined ? new RequestMetrics() : undefined;
+  const requests = workers === 1 && metrics !== undefined ? new RequestMetrics() : undefined;
   const rates = redis === undefined ? undefined : new RedisRateStore({ url: redis, log });
   if (rates !== undefined) addSharedRateMetric(rates, releases.registry);
   const signUps = new SignUps({ dataDir, isOpen: settings.page.signUp, defaultRate: settings.rate, log });
@@ -82,7 +82,7 @@ export async function runService(settings: ServeSettings, options: ServiceOption
   const use = (database: string): Manifest => {
     const manifest = manifestOfDatabase(database);
     cluster.useRelease(database);
-    releases.release(manifest);
+    releases.release(manifest, database === seedPath());
     return manifest;
   };
   const watcher = new ReleaseWatcher({
@@ -114,19 +114,21 @@ export async function runService(settings: ServeSettings, options: ServiceOption
       );
     }
     await rates?.start();
-    if (metricsPort !== undefined) {
-      metricsServer = await serveTexts(
-        { host: LOOPBACK, port: metricsPort },
-        {
-          '/metrics': async () =>
-            servedMetrics((await Promise.all([cluster.metrics(), releases.registry.metrics()])).join('')),
-        },
-      );
+    if (metrics !== undefined) {
+      metricsServer = await serveTexts(metrics, {
+        '/metrics': async () =>
+          servedMetrics((await Promise.all([cluster.metrics(), releases.registry.metrics()])).join('')),
+      });
       const { port } = metricsServer.address() as AddressInfo;
-      log.info({ url: `${publicUrl(undefined, port)}/metrics` }, 'metrics');
+      log.info({ url: `${publicUrl(metrics.host, port)}/metrics` }, 'metrics');
     }
     const url = publicUrl(settings.host, await cluster.listen());
     log.info({ url, workers }, 'listening');
+    const names = ['localhost', ...serverNames(settings.baseUrls, settings.page)];
+    log.info(
+      { names, without_key: settings.page.keyless },
+      'browsers get the page under these names; --base-url adds one',
+    );
     onListening(url);
     await untilStopped;
     log.info({}, 'stopping');

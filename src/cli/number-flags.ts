@@ -14,3 +14,14 @@ export function wholeNumber(values: OptionValues, name: string, least: number, m
   if (number >= least && number <= most) return number;
   throw misuse(`--${name} is ${JSON.stringify(value)}; write a whole number from ${least} to ${most}`);
 }
+
+/** The flag beside --metrics-port. */
+export const METRICS_HOST = { value: 'ADDRESS', help: 'the address for that (default 127.0.0.1; :: for all)' };
+
+/** Returns where to serve metrics; undefined for nowhere. @throws AtlasError E_USAGE */
+export function metricsAddress(values: OptionValues): { host: string; port: number } | undefined {
+  const host = text(values, 'metrics-host');
+  const port = wholeNumber(values, 'metrics-port', 0, MAX_PORT);
+  if (host !== undefined && port === undefined) throw misuse('--metrics-host needs --metrics-port');
+  return port === undefined ? undefined : { host: host ?? '127.0.0.1', port };
+}

@@ -20,7 +20,7 @@ import { withPackages } from '../optional-packages.js';
 import { sqlite } from '../sqlite.js';
 import { STOP_SIGNALS } from '../system.js';
 import { type Command, type Invocation, type OptionValues, print, text, usageError } from './command.js';
-import { MAX_PORT, MAX_RATE, wholeNumber } from './number-flags.js';
+import { MAX_PORT, MAX_RATE, METRICS_HOST, metricsAddress, wholeNumber } from './number-flags.js';
 
 const DEFAULT_PORT = 8080;
 const MAX_WORKERS = 1_024;
@@ -84,6 +84,15 @@ function redisUrl(values: OptionValues): string | undefined {
   return url;
 }
 
+/** Without a name, a server does not know whether it is for the public: then only this machine needs no key. */
+function keyless(values: OptionValues): ServeSettings['page']['keyless'] {
+  const [everyone, nobody] = [values.keyless === true, values['no-keyless'] === true];
+  if (everyone && nobody) throw usage('--keyless and --no-keyless exclude each other');
+  if (nobody) return 'nobody';
+  const hasName = ['base-url', 'eu-base-url', 'ipv4-url', 'ipv6-url'].some((name) => values[name] !== undefined);
+  return everyone || hasName ? 'everyone' : 'loopback';
+}
+
 /** Returns the settings from the flags. Throws AtlasError E_USAGE if one is not valid. */
 export function readSettings({ dataDir, seed, values }: Invocation): ServeSettings {
   return {
@@ -98,13 +107,13 @@ export function readSettings({ dataDir, seed, values }: Invocation): ServeSettin
     accessLog: values['access-log'] === true,
     region: region(values),
     labels: values.labels === true,
-    metricsPort: wholeNumber(values, 'metrics-port', 0, MAX_PORT),
+    metrics: metricsAddress(values),
     baseUrls: { default: baseUrl(values, 'base-url'), eu: baseUrl(values, 'eu-base-url') },
     page: {
       ipv4Url: stackUrl(values, 'ipv4-url'),
       ipv6Url: stackUrl(values, 'ipv6-url'),
       signUp: values['sign-up'] === 'open',
-      keyless: values['no-keyless'] !== true,
+      keyless: keyless(values),
       publicDb: values['no-public-db'] !== true,
     },
   };
@@ -221,6 +230,7 @@ are being processed.`,
       help: 'results have the labels of the release if they are asked for with include; visitors of the page can ask, too, unless there is --no-keyless',
     },
     'metrics-port': { value: 'PORT', help: 'Prometheus metrics on http://127.0.0.1:PORT/metrics (default none)' },
+    'metrics-host': METRICS_HOST,
     'base-url': {
       value: 'URL',
       help: 'where clients find the service, for /openapi.json and the page. Browsers use the page under this name only, and localhost',
@@ -239,9 +249,10 @@ are being processed.`,
       choices: ['open', 'closed'],
       help: '"open": visitors of the page can make keys for themselves (default "closed")',
     },
-    'no-keyless': {
-      help: 'visitors of the page cannot look up addresses: only holders of keys can (default: they can)',
+    keyless: {
+      help: 'all visitors of the page can look up addresses without a key (default: if one of the four URLs above is given; else those on this machine)',
     },
+    'no-keyless': { help: 'visitors of the page cannot look up addresses: only holders of keys can' },
     'no-public-db': {
       help: 'do not let anyone load /db/country.ipc, the countries of all addresses, with which browsers look up lists themselves (default: anyone can)',
     },

@@ -18,11 +18,10 @@ import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
 import { STOP_SIGNALS } from '../system.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text, usageError } from './command.js';
-import { MAX_PORT, wholeNumber } from './number-flags.js';
+import { METRICS_HOST, metricsAddress, wholeNumber } from './number-flags.js';
 import { ADD_FLAGS, enrichOptionsOf, withLogs } from './records.js';
 import { COMPRESSIONS, isKafka, openKafka, readKafkaRequest, SASL_MECHANISMS } from './stream-kafka.js';
 
-const LOOPBACK = '127.0.0.1';
 /** Hexadecimal digits of the hash of the options: enough to tell a few apart. */
 const SETTINGS_DIGITS = 16;
 const MAX_REPLICAS = 5;
@@ -90,14 +89,6 @@ function readServer(values: OptionValues): NatsServer {
     tlsCert: text(values, 'tls-cert'),
     tlsKey: text(values, 'tls-key'),
   };
-}
-
-/** Where to serve metrics; undefined for nowhere. */
-function readMetricsAddress(values: OptionValues): { host: string; port: number } | undefined {
-  const host = text(values, 'metrics-host');
-  const port = wholeNumber(values, 'metrics-port', 0, MAX_PORT);
-  if (host !== undefined && port === undefined) throw usage('--metrics-host needs --metrics-port');
-  return port === undefined ? undefined : { host: host ?? LOOPBACK, port };
 }
 
 /** The filter of the source: tokens with dots between them, of which "*" is any one, and ">" at the end all that follow. */
@@ -195,7 +186,7 @@ async function operate(
   run: () => Promise<void>,
 ): Promise<void> {
   const { logProgress, serveOperations } = await import('../stream/operations.js');
-  const address = readMetricsAddress(values);
+  const address = metricsAddress(values);
   const server = address === undefined ? undefined : await serveOperations(address, metrics, problem);
   const bound = server?.address();
   if (bound !== null && typeof bound === 'object') log.info({ port: bound.port }, 'metrics and health');
@@ -247,7 +238,7 @@ async function work(broker: NatsBroker, prepared: Prepared, values: OptionValues
 function streamKafka(invocation: Invocation): Promise<number> {
   const { values } = invocation;
   const request = readKafkaRequest(values);
-  readMetricsAddress(values);
+  metricsAddress(values);
   return stoppable(async (signal) => {
     const prepared = await prepareWork(invocation);
     try {
@@ -295,7 +286,7 @@ function stream(invocation: Invocation): Promise<number> {
   const setupOptions = readSetup(values);
   const server = readServer(values);
   // Checked before any connection.
-  readMetricsAddress(values);
+  metricsAddress(values);
   readOversize(values);
   return stoppable(async (signal) => {
     const prepared = values.read === true ? undefined : await prepareWork(invocation);
@@ -408,7 +399,7 @@ the servers are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the m
       value: 'PORT',
       help: 'serve /metrics, /healthz and /readyz on http://127.0.0.1:PORT (default none; 0 for any free port)',
     },
-    'metrics-host': { value: 'ADDRESS', help: `the address for that (default ${LOOPBACK}; :: for all)` },
+    'metrics-host': METRICS_HOST,
     'ack-wait': {
       value: 'SECONDS',
       help: `--init: time after which a message is delivered again (default ${STREAM_ACK_WAIT_S})`,

@@ -248,11 +248,16 @@ export class Client {
       });
     } catch (error) {
       if (isTimeout(error)) throw this.#timeoutError(error);
-      throw new ConnectionError('the service cannot be reached', 0, { cause: error });
+      throw new ConnectionError(`${this.#shown} cannot be reached`, 0, { cause: error });
     }
   }
 
+  /** The base URL, without the user and password that it may have. */
+  get #shown(): string {
+    return this.#root.replace(/\/\/[^/]*@/, '//');
+  }
+
   #timeoutError(cause: unknown): ConnectionError {
-    return new ConnectionError(`no answer within ${this.#timeout} ms`, 0, { cause });
+    return new ConnectionError(`no answer of ${this.#shown} within ${this.#timeout} ms`, 0, { cause });
   }
 }

@@ -301,13 +301,14 @@ it('answers 500 to an internal error in a lookup, and continues', async () => {
   const kept = keptLog();
   let faulty = true;
   const deps = appDeps(dataDir, { log: kept });
-  const served = deps.release()!;
+  const served = deps.releases.current()!;
   const broken = Object.assign(Object.create(served) as typeof served, {
-    lookup: () => {
+    answer: () => {
       throw new Error('8.8.8.8 is to blame');
     },
   });
-  const other = await startServer({ ...deps, release: () => (faulty ? broken : served) });
+  deps.releases.current = () => (faulty ? broken : served);
+  const other = await startServer(deps);
   const lookup = get('/api/lookup/8.8.8.8').toString().replace('Connection: close\r\n', '');
   const answer = await exchange(portOf(other), lookup + get('/healthz'));
   expect(answer).toMatch(/^HTTP\/1\.1 500 [\s\S]*\{"error":"Internal error"\}HTTP\/1\.1 200 /);

@@ -2,12 +2,13 @@
 import { EventEmitter } from 'node:events';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type FromWorker, type ToWorker, WorkerCluster, type WorkerProcess } from '../../src/api/cluster.js';
-import { RETRY_MAX_MS, WORKER_RETRY_MS } from '../../src/limits.js';
+import { RETRY_MAX_MS, WORKER_HEARTBEAT_MS, WORKER_MISSED_HEARTBEATS, WORKER_RETRY_MS } from '../../src/limits.js';
 import { keptLog } from '../support/api.js';
 
 class PlayedWorker extends EventEmitter {
   readonly told: ToWorker[] = [];
   killed = false;
+  readonly beat = setInterval(() => this.says({ type: 'alive' }), WORKER_HEARTBEAT_MS);
   readonly process = {
     kill: () => {
       this.killed = true;
@@ -45,6 +46,10 @@ beforeEach(() => {
 afterEach(() => {
   vi.useRealTimers();
 });
+
+const counted = (value: number) => [
+  { name: 'n', help: 'h', type: 'counter', values: [{ value, labels: {} }], aggregator: 'sum' },
+];
 
 async function listening(): Promise<void> {
   const port = cluster.listen();
@@ -158,6 +163,29 @@ describe('a worker that stopped listening', () => {
   });
 });
 
+it('a worker that is silent is ended and replaced; one that says that it is alive is not', async () => {
+  await listening();
+  const [silent, alive] = workers;
+  clearInterval(silent!.beat);
+  await vi.advanceTimersByTimeAsync(WORKER_MISSED_HEARTBEATS * WORKER_HEARTBEAT_MS);
+  expect(silent!.killed).toBe(false);
+  await vi.advanceTimersByTimeAsync(2 * WORKER_HEARTBEAT_MS);
+  expect([silent!.killed, alive!.killed]).toEqual([true, false]);
+  await vi.advanceTimersByTimeAsync(WORKER_RETRY_MS);
+  expect(workers).toHaveLength(3);
+});
+
+it('the metrics come within five seconds without those of a worker that is silent, and say so', async () => {
+  await listening();
+  const text = cluster.metrics();
+  workers[0]!.says({ type: 'metrics', values: counted(3) as never });
+  await vi.advanceTimersByTimeAsync(5_000);
+  expect(await Promise.race([text, 'nothing'])).toMatch(/^n 3$[\s\S]*^ipatlas_workers_silent 1$/m);
+  const both = cluster.metrics();
+  for (const worker of workers) worker.says({ type: 'metrics', values: counted(3) as never });
+  expect(await both).toMatch(/^n 6$[\s\S]*^ipatlas_workers_silent 0$/m);
+});
+
 it('workers share one count of a key', async () => {
   await listening();
   const [one, other] = workers;
@@ -167,6 +195,8 @@ it('workers share one count of a key', async () => {
   ask(other!, 1, 7);
   ask(other!, 2, 6);
   await vi.advanceTimersByTimeAsync(0);
+  // The other one learns what is left, so that its answers do not show more than those of this one.
+  expect(other!.told).toContainEqual({ type: 'used', keyId: 'k', used: 4 });
   const grants = (worker: PlayedWorker) =>
     worker.told.flatMap((message) =>
       message.type === 'answer' && 'reserved' in message.answer ? [[message.request, message.answer.reserved]] : [],
@@ -182,9 +212,6 @@ it('workers share one count of a key', async () => {
 
 it('the metrics are those of the workers that can answer: not of one that starts, nor of one that ends meanwhile', async () => {
   await listening();
-  const counted = (value: number) => [
-    { name: 'n', help: 'h', type: 'counter', values: [{ value, labels: {} }], aggregator: 'sum' },
-  ];
   workers[1]!.emit('exit', 1, null);
   await vi.advanceTimersByTimeAsync(WORKER_RETRY_MS);
   expect(workers).toHaveLength(3); // the third one has said nothing yet

@@ -214,6 +214,10 @@ describe('the source of a file of keys', () => {
     expect(String((await fetchKeyFile(url))!.bytes)).toBe('content');
   });
 
+  it('a file without end is refused', async () => {
+    await expect(fetchKeyFile('/dev/zero')).rejects.toThrow(`larger than ${MAX_KEY_FILE_BYTES} bytes`);
+  });
+
   it('a response without end is aborted', async () => {
     const url = await listening((_, response) => {
       const piece = Buffer.alloc(1_048_576);

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { PageKeys, SECRET_BYTES } from '../../src/api/page/page-keys.js';
+import { readSettings } from '../../src/cli/serve.js';
 import { PAGE_KEY_MS, PAGE_RATE } from '../../src/limits.js';
 import { testApp } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -142,6 +143,9 @@ describe('requests with a key of the page', () => {
     for (const host of ['rebound.example', 'ip.example.evil.example', '192.0.2.1:8080', 'localhost@evil', 'a b'])
       expect([host, await status(host)]).toEqual([host, 421]);
     expect((await app.inject({ url, headers: { host: 'rebound.example' } })).json().error).toContain('--base-url');
+    const forBrowsers = await app.inject({ url, headers: { host: 'rebound.example', accept: 'text/html' } });
+    expect(forBrowsers.headers['content-type']).toContain('text/html');
+    expect(forBrowsers.body).toContain('ipatlas serve --base-url http://rebound.example<');
     // Load balancers and programs use any name.
     for (const path of ['/healthz', '/readyz', '/attribution', '/openapi.json'])
       expect((await app.inject({ url: path, headers: { host: '192.0.2.1' } })).statusCode).toBe(200);
@@ -150,7 +154,7 @@ describe('requests with a key of the page', () => {
 
   it('are not made with --no-keyless, and the page looks nothing up', async () => {
     const app = testApp(dataDir, {
-      page: { ipv4Url: undefined, ipv6Url: undefined, signUp: true, keyless: false, publicDb: true },
+      page: { ipv4Url: undefined, ipv6Url: undefined, signUp: true, keyless: 'nobody', publicDb: true },
     });
     const get = (url: string) => app.inject({ url, remoteAddress: '8.8.8.8', headers: { accept: 'text/html' } });
     for (const url of ['/page/key', '/?ip=193.0.6.139']) {
@@ -162,6 +166,28 @@ describe('requests with a key of the page', () => {
     expect(page.body).not.toMatch(/United States|<form|app\.js/);
     await app.close();
   });
+
+  it.each([
+    ['127.0.0.1', {}, [], 200],
+    ['::ffff:127.0.0.1', {}, [], 200],
+    ['::1', {}, [], 200],
+    ['192.0.2.1', { host: 'localhost', origin: 'http://localhost' }, [], 403],
+    ['127.0.0.1', { 'x-forwarded-for': '192.0.2.1' }, [], 403],
+    ['127.0.0.1', { 'x-forwarded-for': '127.0.0.1' }, [], 403],
+    ['127.0.0.1', { 'x-forwarded-for': '127.0.0.1, 192.0.2.1' }, ['127.0.0.0/8'], 403],
+    ['10.0.0.1', { 'x-forwarded-for': '192.0.2.1, 127.0.0.1' }, ['10.0.0.0/8'], 200],
+  ])(
+    'are for the own machine if the server has no name: %s with %j, proxies %j',
+    async (peer, headers, trustProxy, expected) => {
+      const settings = readSettings({ dataDir, seed: 'never', values: {}, positionals: [] });
+      const app = testApp(dataDir, { page: settings.page, trustProxy });
+      for (const url of ['/page/key', '/?ip=193.0.6.139']) {
+        const response = await app.inject({ url, remoteAddress: peer, headers: { accept: 'text/html', ...headers } });
+        expect([url, response.statusCode]).toEqual([url, expected]);
+      }
+      await app.close();
+    },
+  );
 
   it('share one rate, that of their network', async () => {
     const keys = new PageKeys({ secret, defaultRate: 3 });

@@ -1,17 +1,28 @@
 /** Lookups of past days. */
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, expect, it, vi } from 'vitest';
+import { cpSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiHttpServer } from '../../src/api/http-server.js';
-import { type OpenedDay, PastDays } from '../../src/api/releases/past-days.js';
+import type { Asker, Question } from '../../src/api/releases/history-queue.js';
+import { Releases } from '../../src/api/releases/releases.js';
+import { ServedRelease } from '../../src/api/releases/served-release.js';
 import { Client } from '../../src/client/client.js';
+import { openDatabase } from '../../src/database/database.js';
 import { releaseDir } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
 import { openArchive } from '../../src/history/archive.js';
 import { openDay } from '../../src/history/day.js';
 import { answersOf, importEntry } from '../../src/history/write.js';
-import { HISTORY_COST, MAX_OPEN_DAYS } from '../../src/limits.js';
+import {
+  HISTORY_COST,
+  HISTORY_RETRY_S,
+  MAX_HISTORY_QUESTIONS,
+  MAX_HISTORY_QUESTIONS_OF_ONE,
+  MAX_OPEN_DAYS,
+} from '../../src/limits.js';
 import { type AppChanges, appDeps, KEY, portOf, startServer } from '../support/api.js';
 import { country, publishBlocks, temporaryDir } from '../support/release.js';
+import { until } from '../support/serve.js';
 
 let dataDir: string;
 let server: ApiHttpServer | undefined;
@@ -42,7 +53,6 @@ it('have the answers, the membership and the headers of the day', async () => {
   expect(past.headers.get('x-database-release')).toBe('tabelle%20f%C3%BCr%202020.csv');
   const sent = Number(past.headers.get('x-database-age'));
   expect([sent >= before, sent <= after]).toEqual([true, true]);
-  expect(past.headers.get('x-ratelimit-remaining')).toBe('999999');
   const client = new Client(KEY, { baseUrl: base });
   expect(await client.batch(['193.0.0.1', 'x'], { at: '2020-02-01' })).toMatchObject({
     '193.0.0.1': { country_code: 'GB', is_eu: false },
@@ -121,44 +131,156 @@ it.each([
 });
 
 it('have no history without one, and say what is not known without the names of files', async () => {
-  const without = await served({ pastDays: new PastDays(temporaryDir()) });
+  const without = await served({ releases: new Releases(temporaryDir()) });
   expect(await (await without.get('/api/history/193.0.0.1')).json()).toEqual({ ip: '193.0.0.1', periods: [] });
   await server!.close();
   const damaged = temporaryDir();
   cpSync(dataDir, damaged, { recursive: true });
   const [entry] = openArchive(damaged).entries;
   writeFileSync(entry!.path, readFileSync(entry!.path).subarray(0, 100));
-  const { get } = await served({ pastDays: new PastDays(damaged) });
+  const { get } = await served({ releases: new Releases(damaged) });
   const { periods } = (await (await get('/api/history/193.0.0.1')).json()) as { periods: object[] };
   expect(periods[0]).toEqual({ from: '2020-01-01', to: expect.any(String), error: 'not kept' });
 });
 
-it('a few days are held open, one is opened at a time, and what failed is tried again', async () => {
-  const archive = openArchive(dataDir);
-  const { file } = openDay(archive, '2020-01-01');
-  let opening = 0;
-  const open = vi.fn(async (_: string, day: string): Promise<OpenedDay> => {
-    expect(++opening).toBe(1);
-    await new Promise((resolve) => setImmediate(resolve));
-    opening--;
-    if (day === '2020-03-01' && open.mock.calls.filter(([, each]) => each === day).length === 1)
-      throw new Error('disk');
-    return day < '2020-01-01' ? { span: archive.span } : { file, release: 'x', dataDate: day, networks: undefined };
+describe('questions to the history', () => {
+  const FROM = '2020-01-01';
+  /** The question that is being answered, if there is one. */
+  let answering: { question: Question; finish: (error?: Error) => void } | undefined;
+  let asked: string[];
+  const damagedDays = new Set<string>();
+  let releases: Releases;
+  beforeEach(() => {
+    answering = undefined;
+    asked = [];
+    releases = new Releases(dataDir, (question) => {
+      expect(answering).toBeUndefined(); // one at a time
+      asked.push('day' in question ? question.day : question.asks);
+      return new Promise((resolve, reject) => {
+        const finish = (error?: Error): void => {
+          answering = undefined;
+          if (error !== undefined) reject(error);
+          else resolve(answerTo(question));
+        };
+        answering = { question, finish };
+      });
+    });
   });
-  const days = new PastDays(dataDir, open);
-  const asked = Array.from({ length: 2 * MAX_OPEN_DAYS }, (_, day) => `2020-02-0${day + 1}`);
-  await Promise.all([...asked, ...asked].map((day) => days.day(day, false)));
-  const calls = open.mock.calls.length;
-  await Promise.all(asked.slice(-MAX_OPEN_DAYS).map((day) => days.day(day, false)));
-  expect(open).toHaveBeenCalledTimes(calls);
-  await days.day(asked[0]!, false);
-  expect(open).toHaveBeenCalledTimes(calls + 1);
-  await expect(days.day('2020-03-01', false)).rejects.toThrow('disk');
-  expect(await days.day('2020-03-01', false)).toHaveProperty('served');
-  await days.day('2019-01-01', false);
-  expect(await days.day('2019-01-01', false)).toHaveProperty('missing');
-  expect(open.mock.calls.filter(([, day]) => day === '2019-01-01')).toHaveLength(2);
-  days.clear();
-  await days.day('2020-03-01', false);
-  expect(open.mock.calls.filter(([, day]) => day === '2020-03-01')).toHaveLength(3);
+
+  function answerTo(question: Question): unknown {
+    if (question.asks === 'days') return [{ from: FROM, to: '2026-01-01', isKept: true }];
+    if (question.asks === 'periods') return [];
+    if (damagedDays.has(question.day)) return 'damaged';
+    const { file } = openDay(openArchive(dataDir), FROM);
+    return { file, release: 'x', dataDate: question.day, networks: undefined };
+  }
+
+  /** Answers all questions; resolves when none is left. */
+  async function finishAll(): Promise<void> {
+    await new Promise((resolve) => setImmediate(resolve));
+    while (answering !== undefined) {
+      answering.finish();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  }
+
+  const asker = (id = 'one', { signal } = new AbortController()): Asker => ({ id, signal });
+  const at = (day: string, by = asker()) => Promise.resolve(releases.at(day, false, () => by));
+  const days = (count: number, month = '02') => Array.from({ length: count }, (_, i) => `2020-${month}-${10 + i}`);
+
+  it('are answered one after the other, equal ones once, and a few days are held open', async () => {
+    const wanted = days(MAX_OPEN_DAYS + 1);
+    const answers = [...wanted, ...wanted].map((day) => at(day));
+    await finishAll();
+    for (const answer of answers) expect(await answer).toHaveProperty('served');
+    expect(asked).toEqual(['days', ...wanted]);
+    for (const day of wanted.slice(1)) expect(await at(day)).toHaveProperty('served');
+    expect(asked).toHaveLength(1 + wanted.length);
+    void at(wanted[0]!);
+    await finishAll();
+    expect(asked.at(-1)).toBe(wanted[0]);
+  });
+
+  it('are not asked for a day that is not kept, which counts as a lookup', async () => {
+    void at('2020-02-01');
+    await finishAll();
+    const before = asked.length;
+    for (const day of ['2019-12-31', '9999-01-01']) {
+      expect(releases.costOf(day, false, 'one')).toBe(0);
+      expect(await at(day)).toEqual({
+        error: 'day_not_kept',
+        more: expect.stringMatching(/^history has 2020-01-01 to /),
+      });
+    }
+    damagedDays.add('2020-05-01');
+    expect(releases.costOf('2020-05-01', false, 'one')).toBe(HISTORY_COST);
+    const damaged = at('2020-05-01');
+    await finishAll();
+    expect(await damaged).toHaveProperty('error', 'day_not_kept');
+    expect([await at('2020-05-01'), releases.costOf('2020-05-01', false, 'one')]).toEqual([await damaged, 0]);
+    expect(asked).toHaveLength(before + 1);
+    expect(releases.costOf('2020-02-01', false, 'one')).toBe(0);
+  });
+
+  it('are answered anew after an import, after another release, and after a failure', async () => {
+    const failed = at('2020-02-01');
+    await until(() => answering, 'a question');
+    answering!.finish(new Error('disk'));
+    await expect(failed).rejects.toThrow('disk');
+    for (const change of [
+      () => utimesSync(join(dataDir, 'history'), 1, 1),
+      () => releases.use(new ServedRelease(openDatabase(dataDir))),
+    ]) {
+      asked = [];
+      const answer = at('2020-02-01');
+      await finishAll();
+      expect(await answer).toHaveProperty('served');
+      change();
+      expect(asked).toEqual(['days', '2020-02-01']);
+    }
+    releases.close();
+  });
+
+  it('of one key leave room for those of others, and of all are bounded', async () => {
+    await Promise.all([at('2020-02-01'), finishAll()]);
+    const all = Array.from({ length: 10 }, (_, key) => days(MAX_HISTORY_QUESTIONS_OF_ONE + 2, `0${key % 10}`)).slice(1);
+    const answers = all.map((wanted, key) => wanted.map((day) => at(day, asker(`key ${key}`))));
+    expect(releases.costOf('2020-06-28', false, 'key 0')).toBe(0);
+    await finishAll();
+    const outcomes = await Promise.all(answers.map((of) => Promise.all(of)));
+    const served = outcomes.map((of) => of.filter((each) => 'served' in each).length);
+    const keys = MAX_HISTORY_QUESTIONS / MAX_HISTORY_QUESTIONS_OF_ONE;
+    expect(served).toEqual(all.map((_, key) => (key < keys ? MAX_HISTORY_QUESTIONS_OF_ONE : 0)));
+    expect(outcomes.flat().filter((each) => !('served' in each))).toContainEqual({ error: 'history_busy' });
+  });
+
+  it('are dropped if their clients hang up, and refused with Retry-After if there are too many', async () => {
+    const { base, get } = await served({ releases });
+    await Promise.all([
+      get('/api/lookup/193.0.0.1?at=2020-02-01'),
+      until(() => answering, 'a question').then(finishAll),
+    ]);
+    asked = [];
+    const controller = new AbortController();
+    const gone = days(MAX_HISTORY_QUESTIONS_OF_ONE).map((day, i) => {
+      const path = i % 2 === 0 ? `/api/lookup/193.0.0.1?at=${day}` : `/api/history/193.0.0.${i}`;
+      return get(path, { signal: controller.signal }).catch(() => 'gone');
+    });
+    await until(() => releases.costOf('2020-03-01', false, 'one') === 0, 'the full queue');
+    const busy = await get('/api/history/193.0.0.100');
+    expect([busy.status, busy.headers.get('retry-after')]).toEqual([503, String(HISTORY_RETRY_S)]);
+    expect(busy.headers.get('x-ratelimit-remaining')).toBe(String(1_000_000 - 1 - gone.length * HISTORY_COST - 1));
+    controller.abort();
+    expect(new Set(await Promise.all(gone))).toEqual(new Set(['gone']));
+    // The first is being answered; nobody waits for the others.
+    await until(() => releases.costOf('2020-03-01', false, 'one') > 0, 'the end of the questions');
+    const last = fetch(`${base}/api/lookup/193.0.0.1?at=2020-03-01`, { headers: { 'X-API-Key': KEY } });
+    await finishAll();
+    await until(async () => {
+      await finishAll();
+      return asked.length === 2;
+    }, 'the last question');
+    expect((await last).status).toBe(200);
+    expect(asked).toEqual([days(1)[0], '2020-03-01']);
+  });
 });

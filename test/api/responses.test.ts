@@ -417,8 +417,7 @@ it('requests after the end of a connection, which are answered later, do not dis
 });
 
 it('a release id that is not valid in a header gives a 500, and the server continues', async () => {
-  const deps = appDeps(dataDir);
-  const served = deps.release()!;
+  const served = appDeps(dataDir).releases.current()!;
   let damaged = true;
   const broken = Object.assign(Object.create(served) as typeof served, {
     headers: () => ['x-database-release', 'a\r\nb', 'x-database-age', '1'],

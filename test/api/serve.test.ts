@@ -561,6 +561,8 @@ describe('ipatlas serve', () => {
     [{ port: 'http' }, /--port is "http"; write a whole number/],
     [{ workers: '-1' }, /--workers is "-1"; write a whole number/],
     [{ rate: '1.5' }, /--rate is "1.5"; write a whole number/],
+    [{ 'metrics-host': '::' }, /--metrics-host needs --metrics-port/],
+    [{ keyless: true, 'no-keyless': true }, /exclude each other/],
     [{ 'metrics-port': '' }, /--metrics-port is ""; write a whole number/],
     [{ 'trust-proxy': '10.0.0.1/8' }, /"10.0.0.1\/8" is not a CIDR block \(it has bits set after its prefix\)/],
     [{ 'trust-proxy': '' }, /"" is not a CIDR block/],
@@ -584,13 +586,20 @@ describe('ipatlas serve', () => {
       trustProxy: [],
       accessLog: false,
       region: undefined,
-      metricsPort: undefined,
+      metrics: undefined,
+      page: { keyless: 'loopback' },
     });
     const values = { workers: '0', rate: '0' };
     expect(readSettings({ dataDir, seed: 'never', values, positionals: [] })).toMatchObject({
       workers: availableParallelism(),
       rate: 0,
     });
+    for (const [more, keyless] of [
+      [{ keyless: true }, 'everyone'],
+      [{ 'eu-base-url': 'https://eu.example' }, 'everyone'],
+      [{ 'no-keyless': true, 'base-url': 'https://ip.example' }, 'nobody'],
+    ] as const)
+      expect(readSettings({ dataDir, seed: 'never', values: more, positionals: [] }).page.keyless).toBe(keyless);
   });
 
   it('fails if it cannot listen', async () => {

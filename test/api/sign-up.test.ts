@@ -152,7 +152,7 @@ describe('sign-up', () => {
   });
 });
 
-const OPEN = { ipv4Url: undefined, ipv6Url: undefined, signUp: true, keyless: true, publicDb: true };
+const OPEN = { ipv4Url: undefined, ipv6Url: undefined, signUp: true, keyless: 'everyone', publicDb: true } as const;
 
 describe('the routes of keys', () => {
   it('refuse other names of the server, so that a page of another site cannot let its own name mean it', async () => {

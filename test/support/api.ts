@@ -9,12 +9,13 @@ import type { ActiveKey } from '../../src/api/keys/key-cache.js';
 import type { Log, LogFields } from '../../src/api/log.js';
 import { PageKeys, SECRET_BYTES } from '../../src/api/page/page-keys.js';
 import { RateLimiter } from '../../src/api/rates/rate-limit.js';
-import { PastDays } from '../../src/api/releases/past-days.js';
 import { PublicDatabase } from '../../src/api/releases/public-database.js';
+import { Releases } from '../../src/api/releases/releases.js';
 import { ServedRelease } from '../../src/api/releases/served-release.js';
 import { openDatabase } from '../../src/database/database.js';
 
-export type AppChanges = Partial<AppDeps>;
+/** `release`: the current one, in place of that of the data directory. */
+export type AppChanges = Partial<AppDeps> & { release?: () => ServedRelease | undefined };
 
 export const KEY = 'ipa_key-of-the-tests';
 export const OTHER_KEY = 'ipa_another-key-of-the-tests';
@@ -37,19 +38,20 @@ export function fixedKeys(keys: Record<string, Pick<ActiveKey, 'id' | 'rate'> & 
 }
 
 /** Returns the dependencies of an app that serves the current release of a data directory. */
-export function appDeps(dataDir: string, changes: AppChanges = {}): AppDeps {
-  const served = new ServedRelease(openDatabase(dataDir));
+export function appDeps(dataDir: string, { release, ...changes }: AppChanges = {}): AppDeps {
+  const releases = new Releases(dataDir);
+  releases.use(new ServedRelease(openDatabase(dataDir)));
+  if (release !== undefined) releases.current = release;
   return {
-    release: () => served,
+    releases,
     keys: fixedKeys({ [KEY]: { id: 'one', rate: null }, [OTHER_KEY]: { id: 'two', rate: null } }),
     limiter: new RateLimiter(),
     defaultRate: 1_000_000,
     trustProxy: [],
     log: keptLog(),
     pageKeys: new PageKeys({ secret: randomBytes(SECRET_BYTES), defaultRate: 1_000_000 }),
-    page: { ipv4Url: undefined, ipv6Url: undefined, signUp: false, keyless: true, publicDb: true },
+    page: { ipv4Url: undefined, ipv6Url: undefined, signUp: false, keyless: 'everyone', publicDb: true },
     publicDatabase: new PublicDatabase(),
-    pastDays: new PastDays(dataDir),
     keyService: () => ({ refused: 'sign_up_closed' }),
     ...changes,
   };

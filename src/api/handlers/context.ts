@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isDate } from '../../country/country.js';
 import { needNetworks } from '../../database/fields.js';
-import type { WireError } from '../../errors.js';
+import { HISTORY_RETRY_S } from '../../limits.js';
 import { callerOf } from '../caller.js';
 import { hold, release } from '../http-server.js';
 import type { Include, Parameter, QueryParameters } from '../include.js';
@@ -15,17 +15,16 @@ import type { BaseUrls } from '../openapi.js';
 import type { PageSettings } from '../page/page.js';
 import type { PageKeys } from '../page/page-keys.js';
 import type { RateLimiter, RateState } from '../rates/rate-limit.js';
-import type { PastDays } from '../releases/past-days.js';
+import type { Asker } from '../releases/history-queue.js';
 import type { PublicDatabase } from '../releases/public-database.js';
-import type { ServedAnswers, ServedRelease } from '../releases/served-release.js';
+import type { Answers, Releases } from '../releases/releases.js';
 import type { Headers, Responder } from '../responses.js';
 
 /** `predrain`: answers as usual, but `/readyz` fails; `closing`: each response ends its connection. */
 export type Phase = 'serving' | 'predrain' | 'closing';
 
 export interface AppDeps {
-  /** The current release, or undefined if none is loaded. */
-  release(): ServedRelease | undefined;
+  releases: Releases;
   /** The keys that are stored; the server is not ready while they cannot be read. */
   keys: KeyFinder & { readonly isReadable: boolean };
   limiter: RateLimiter;
@@ -47,7 +46,6 @@ export interface AppDeps {
   pageKeys: PageKeys;
   page: PageSettings;
   publicDatabase: PublicDatabase;
-  pastDays: PastDays;
   /** Makes and revokes keys of people who sign up. */
   keyService: KeyService;
 }
@@ -58,9 +56,6 @@ declare module 'fastify' {
     apiKey: ActiveKey | null;
   }
 }
-
-/** What answers; or why nothing does. */
-export type Answers = { served: ServedAnswers } | { error: WireError; more?: string };
 
 export type Handler = (request: FastifyRequest, reply: FastifyReply) => undefined | Promise<undefined>;
 
@@ -93,7 +88,7 @@ export class Context {
 
   /** The names of the labels that requests may ask for. */
   get labelNames(): readonly string[] {
-    return this.deps.release()?.labelNames ?? [];
+    return this.deps.releases.current()?.labelNames ?? [];
   }
 
   /** Answers an `include` with an unknown name; the answer lists the known ones. */
@@ -150,49 +145,69 @@ export class Context {
     return rate ?? this.deps.defaultRate;
   }
 
-  /** Returns what answers for a day, `YYYY-MM-DD`, or now; or the error, and what more there is to say. */
-  answersOf(at: Parameter, include?: Include): Answers | Promise<Answers> {
-    if (at === undefined || at === today()) {
-      const served = this.deps.release();
-      return served === undefined ? { error: 'no_database' } : { served };
-    }
-    if (typeof at !== 'string' || !isDate(at)) return { error: 'day_invalid' };
-    return this.deps.pastDays
-      .day(at, typeof include === 'object' && needNetworks(include.members))
-      .then((day) => ('served' in day ? day : { error: 'day_not_kept', more: day.missing }));
+  /** Returns who asks for what takes long: what nobody waits for any more is not done. */
+  asker(request: FastifyRequest, reply: FastifyReply): Asker {
+    const controller = new AbortController();
+    reply.raw.once('close', () => controller.abort());
+    return { id: request.apiKey!.id, signal: controller.signal };
   }
 
   /**
-   * Answers from the day that the request names with `at`, or from the release, with the headers of what answers; or the error if
-   * there are no answers.
+   * Counts the addresses of a request, passes on what answers them, now or on the day that the request names, with all
+   * headers; or answers the error.
+   *
+   * @param at a day, `YYYY-MM-DD`; by default now
    */
   withAnswers(
     request: FastifyRequest,
     reply: FastifyReply,
-    headers: string[],
-    use: (served: ServedAnswers, headers: Headers) => void,
+    { addresses, at, include }: { addresses: number; at: Parameter; include: Include },
+    use: (answers: Answers, headers: Headers) => void,
+    refused?: (headers: string[]) => void,
   ): undefined | Promise<undefined> {
-    const { at, include } = request.query as QueryParameters;
-    return settle(request, this.answersOf(at, include), (answers) => {
-      if ('served' in answers) use(answers.served, [...headers, ...answers.served.headers()]);
-      else this.responder.error(request, reply, answers.error, headers, answers.more);
-    });
+    const { releases } = this.deps;
+    const pass = (answers: Answers, headers: string[]): void =>
+      use(answers, 'served' in answers ? [...headers, ...answers.served.headers()] : headers);
+    if (at === undefined || typeof at !== 'string' || !isDate(at)) {
+      const served = releases.current();
+      const answers: Answers =
+        at !== undefined ? { error: 'day_invalid' } : served ? { served } : { error: 'no_database' };
+      return this.countAddresses(request, reply, addresses, (headers) => pass(answers, headers), refused);
+    }
+    const { id } = request.apiKey!;
+    const limit = this.rateOf(request.apiKey!);
+    const wantsNetworks = typeof include === 'object' && needNetworks(include.members);
+    const cost = Math.max(addresses, Math.min(releases.costOf(at, wantsNetworks, id), limit));
+    const look = (headers: string[]): void | Promise<void> => {
+      const answers = releases.at(at, wantsNetworks, () => this.asker(request, reply));
+      return answers instanceof Promise ? answers.then((settled) => pass(settled, headers)) : pass(answers, headers);
+    };
+    return this.countAddresses(request, reply, cost, look, refused);
+  }
+
+  /** Answers why there are no answers. */
+  noAnswers(
+    request: FastifyRequest,
+    reply: FastifyReply,
+    { error, more }: Extract<Answers, { error: unknown }>,
+    headers: Headers,
+  ): undefined {
+    const retry = error === 'history_busy' ? ['retry-after', String(HISTORY_RETRY_S)] : [];
+    this.responder.error(request, reply, error, [...headers, ...retry], more);
   }
 }
 
-/** Returns the day of a time, `YYYY-MM-DD`. */
-function today(): string {
-  return new Date().toISOString().slice(0, 10);
-}
-
-/** Passes an outcome on, now or later; `use` may take its time, too. */
+/**
+ * Passes an outcome on, now or later; `use` may take its time, too, and the connection is read meanwhile, so that the end of
+ * a client that does not wait is noticed.
+ */
 export function settle<Value>(
   request: FastifyRequest,
   outcome: Value | Promise<Value>,
   use: (value: Value) => unknown,
 ): undefined | Promise<undefined> {
-  const used = outcome instanceof Promise ? outcome.then(use) : use(outcome);
-  return used instanceof Promise ? holdingConnection(request, used).then(() => undefined) : undefined;
+  const used = outcome instanceof Promise ? holdingConnection(request, outcome).then(use) : use(outcome);
+  return used instanceof Promise ? used.then(() => undefined) : undefined;
 }
 
 /**

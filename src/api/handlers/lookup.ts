@@ -3,11 +3,10 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { formatIPv4, formatIPv6Full } from '../../address/format.js';
 import { parseAddress } from '../../address/parse.js';
 import { addressWords } from '../../address/words.js';
-import { HISTORY_COST } from '../../limits.js';
 import { bodyIsExpected, isEncoded } from '../body.js';
 import { callerOf } from '../caller.js';
 import type { QueryParameters } from '../include.js';
-import { type Context, type Handler, settle } from './context.js';
+import type { Context, Handler } from './context.js';
 
 /** Whether a client waits for 100 Continue before it sends the body. Node refuses any other expectation. */
 function expectsContinue({ headers, raw }: FastifyRequest): boolean {
@@ -31,33 +30,31 @@ export function lookupHandlers(context: Context) {
   const { metrics } = context.deps;
 
   const lookUp = (request: FastifyRequest, reply: FastifyReply, ip: string) => {
-    const { include } = request.query as QueryParameters;
+    const { at, include } = request.query as QueryParameters;
     if (include === 'unknown') return context.refuseInclude(request, reply);
-    return context.countAddresses(request, reply, 1, (rate) =>
-      context.withAnswers(request, reply, rate, (served, headers) => {
-        const { json, outcome } = served.answer(ip, include);
-        metrics?.lookup(outcome);
-        if (outcome === 'invalid') responder.error(request, reply, 'invalid_address', headers);
-        else responder.json(request, reply, 200, json, headers, 'latin1');
-      }),
-    );
+    return context.withAnswers(request, reply, { addresses: 1, at, include }, (answers, headers) => {
+      if ('error' in answers) return context.noAnswers(request, reply, answers, headers);
+      const { json, outcome } = answers.served.answer(ip, include);
+      metrics?.lookup(outcome);
+      if (outcome === 'invalid') return responder.error(request, reply, 'invalid_address', headers);
+      return responder.json(request, reply, 200, json, headers, 'latin1');
+    });
   };
 
   const lookUpSelf: Handler = (request, reply) => lookUp(request, reply, callerOf(request));
 
   const lookUpBatch: Handler = (request, reply) => {
     const ips = request.body as string[];
-    const { include } = request.query as QueryParameters;
+    const { at, include } = request.query as QueryParameters;
     if (include === 'unknown') return context.refuseInclude(request, reply);
     const limit = context.rateOf(request.apiKey!);
     if (limit !== 0 && ips.length > limit) return responder.error(request, reply, 'batch_over_rate');
-    return context.countAddresses(request, reply, ips.length, (rate) =>
-      context.withAnswers(request, reply, rate, (served, headers) => {
-        const { json, outcomes } = served.batch(ips, include);
-        metrics?.lookups(outcomes);
-        responder.json(request, reply, 200, json, headers, 'latin1');
-      }),
-    );
+    return context.withAnswers(request, reply, { addresses: ips.length, at, include }, (answers, headers) => {
+      if ('error' in answers) return context.noAnswers(request, reply, answers, headers);
+      const { json, outcomes } = answers.served.batch(ips, include);
+      metrics?.lookups(outcomes);
+      return responder.json(request, reply, 200, json, headers, 'latin1');
+    });
   };
 
   const showHistory: Handler = (request, reply) => {
@@ -65,15 +62,16 @@ export function lookupHandlers(context: Context) {
     const family = parseAddress((request.params as { ip: string }).ip, words);
     if (family === 0) return responder.error(request, reply, 'invalid_address');
     const address = { family, words: words.subarray(0, addressWords(family)) };
-    const rate = context.rateOf(request.apiKey!);
-    return context.countAddresses(request, reply, Math.min(HISTORY_COST, rate || HISTORY_COST), (headers) =>
-      settle(request, context.deps.pastDays.periods(address), (found) => {
-        // What is wrong with an entry names files of the server.
-        const periods = found.map((each) => ('error' in each ? { ...each, error: 'not kept' } : each));
-        const ip = family === 4 ? formatIPv4(words[0]!) : formatIPv6Full(words);
-        responder.json(request, reply, 200, JSON.stringify({ ip, periods }), headers);
-      }),
-    );
+    const { releases } = context.deps;
+    const cost = Math.min(releases.periodsCost(request.apiKey!.id), context.rateOf(request.apiKey!));
+    return context.countAddresses(request, reply, cost, async (headers) => {
+      const found = await releases.periods(address, context.asker(request, reply));
+      if (found === undefined) return context.noAnswers(request, reply, { error: 'history_busy' }, headers);
+      // What is wrong with an entry names files of the server.
+      const periods = found.map((each) => ('error' in each ? { ...each, error: 'not kept' } : each));
+      const ip = family === 4 ? formatIPv4(words[0]!) : formatIPv6Full(words);
+      return responder.json(request, reply, 200, JSON.stringify({ ip, periods }), headers);
+    });
   };
 
   return {

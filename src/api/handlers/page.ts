@@ -3,6 +3,7 @@ import type { FastifyRequest } from 'fastify';
 import type { LookupResult } from '../../database/results.js';
 import { WIRE_ERRORS } from '../../errors.js';
 import { INCLUDED, INVALID_ADDRESS, type Notice, RATE_USED_UP } from '../../page/answer.js';
+import { isLoopbackAddress } from '../../url.js';
 import { callerOf } from '../caller.js';
 import { type Included, includedMembers } from '../include.js';
 import { openApiDocument, serverUrl } from '../openapi.js';
@@ -11,9 +12,10 @@ import { developersHtml } from '../page/developers-html.js';
 import { lookupHtml, pageText } from '../page/lookup-html.js';
 import { askedLookup, type Page, requestedUrl, wantsHtml } from '../page/page.js';
 import { docsHtml, type OpenApi } from '../page/reference-html.js';
+import type { Answers } from '../releases/releases.js';
 import { resultOf, type ServedRelease } from '../releases/served-release.js';
 import { JSON_TYPE } from '../responses.js';
-import { type Context, type Handler, settle } from './context.js';
+import type { Context, Handler } from './context.js';
 
 /** The web server of the RIPE NCC, in Amsterdam: an address in a member of the Union. */
 const EXAMPLE_ADDRESS = '193.0.6.139';
@@ -26,13 +28,22 @@ function hasNetworks(served: ServedRelease | undefined): boolean {
 
 export function pageHandlers(context: Context, page: Page) {
   const { responder } = context;
-  const { release, metrics, pageKeys, baseUrls, page: settings } = context.deps;
+  const { releases, metrics, pageKeys, baseUrls, trustProxy, page: settings } = context.deps;
+
+  /** Whether a visitor may look addresses up without a key. `Host` and `Origin` are what a client likes them to be. */
+  function isKeyless(request: FastifyRequest): boolean {
+    if (settings.keyless !== 'loopback') return settings.keyless === 'everyone';
+    // A proxy on this machine that is not trusted passes on requests of anybody.
+    const isProxied = trustProxy.length === 0 && request.headers['x-forwarded-for'] !== undefined;
+    return !isProxied && isLoopbackAddress(callerOf(request));
+  }
 
   /** What all pages show. */
   function contentFor(request: FastifyRequest) {
-    const served = release();
+    const served = releases.current();
     return {
       ...settings,
+      keyless: isKeyless(request),
       assets: page.assets,
       baseUrl: baseUrls?.default === undefined ? requestedUrl(request) : serverUrl(baseUrls.default),
       manifest: served?.manifest,
@@ -42,35 +53,35 @@ export function pageHandlers(context: Context, page: Page) {
   }
 
   const showPage: Handler = (request, reply) => {
-    const served = release();
+    const served = releases.current();
     const shared = contentFor(request);
     if (!wantsHtml(request.headers.accept)) return page.sendText(request, reply, pageText(shared));
     const include = hasNetworks(served) ? NETWORK_MEMBERS : undefined;
     const resultFor = (address: string): LookupResult | undefined =>
-      settings.keyless ? served && resultOf(served.answer(address, include)) : undefined;
+      shared.keyless ? served && resultOf(served.answer(address, include)) : undefined;
     const own = resultFor(callerOf(request));
     const content = { ...shared, own, example: resultFor(EXAMPLE_ADDRESS), lookup: undefined };
     const asked = askedLookup(request.raw.url!);
     if (asked === undefined || served === undefined) return page.sendHtml(request, reply, lookupHtml(content));
-    if (!settings.keyless) return responder.error(request, reply, 'keyless_off');
+    if (!shared.keyless) return responder.error(request, reply, 'keyless_off');
     request.apiKey = pageKeys.visitor(callerOf(request));
     const send = (status: number, problem?: Notice, result?: LookupResult, headers: readonly string[] = []): void =>
       page.sendHtml(request, reply, lookupHtml({ ...content, lookup: { ...asked, result, problem } }), status, headers);
     const { ip, at } = asked;
-    const look = (): undefined | Promise<undefined> =>
-      settle(request, context.answersOf(at === '' ? undefined : at, include), (answers) => {
-        if (!('served' in answers)) {
-          const { status, message } = WIRE_ERRORS[answers.error];
-          send(status, ['No answer', `${[message, answers.more ?? []].flat().join('; ')}.`]);
-          return;
-        }
-        const answer = answers.served.answer(ip, include);
-        metrics?.lookup(answer.outcome);
-        const result = resultOf(answer);
-        if (result === undefined) send(400, INVALID_ADDRESS);
-        else send(200, undefined, result);
-      });
-    return context.countAddresses(request, reply, 1, look, (headers) => send(429, RATE_USED_UP, undefined, headers));
+    const show = (answers: Answers): void => {
+      if ('error' in answers) {
+        const { status, message } = WIRE_ERRORS[answers.error];
+        send(status, ['No answer', `${[message, answers.more ?? []].flat().join('; ')}.`]);
+        return;
+      }
+      const answer = answers.served.answer(ip, include);
+      metrics?.lookup(answer.outcome);
+      const result = resultOf(answer);
+      if (result === undefined) send(400, INVALID_ADDRESS);
+      else send(200, undefined, result);
+    };
+    const asks = { addresses: 1, at: at === '' ? undefined : at, include };
+    return context.withAnswers(request, reply, asks, show, (headers) => send(429, RATE_USED_UP, undefined, headers));
   };
 
   const developersPage: Handler = (request, reply) =>
@@ -79,7 +90,7 @@ export function pageHandlers(context: Context, page: Page) {
   const dataPage: Handler = (request, reply) => page.sendHtml(request, reply, dataHtml(contentFor(request)));
 
   const pageKey: Handler = (request, reply) => {
-    if (!settings.keyless) return responder.error(request, reply, 'keyless_off');
+    if (!isKeyless(request)) return responder.error(request, reply, 'keyless_off');
     const key = pageKeys.issue(callerOf(request), request.headers.host);
     return responder.document(request, reply, 200, JSON_TYPE, JSON.stringify(key), ['cache-control', 'no-store']);
   };

@@ -14,7 +14,7 @@ export function serverHandlers(context: Context) {
   const health: Handler = (request, reply) => responder.json(request, reply, 200, '{"status":"ok"}');
 
   const readiness: Handler = (request, reply) => {
-    const served = deps.release();
+    const served = deps.releases.current();
     if (context.phase !== 'serving') responder.error(request, reply, 'stopping');
     else if (served === undefined) responder.error(request, reply, 'no_database');
     else if (!deps.keys.isReadable) responder.error(request, reply, 'keys_unavailable');
@@ -28,7 +28,7 @@ export function serverHandlers(context: Context) {
   };
 
   const attribution: Handler = (request, reply) => {
-    const served = deps.release();
+    const served = deps.releases.current();
     if (served === undefined) return responder.error(request, reply, 'no_database');
     return responder.json(request, reply, 200, JSON.stringify(attributionOf(served.manifest)));
   };
@@ -36,7 +36,7 @@ export function serverHandlers(context: Context) {
   /** The OpenAPI document, which names the sources of the current release. */
   let document = { release: '', json: JSON.stringify(openApiDocument(baseUrls)) };
   const openApi: Handler = (request, reply) => {
-    const served = deps.release();
+    const served = deps.releases.current();
     if (served !== undefined && served.id !== document.release) {
       document = {
         release: served.id,
@@ -47,7 +47,7 @@ export function serverHandlers(context: Context) {
   };
 
   const publicFile = (content: CompactJob['content']) => (request: FastifyRequest, reply: FastifyReply) => {
-    const served = deps.release();
+    const served = deps.releases.current();
     const isMissing = content === 'networks' && served?.hasNetworks === false;
     if (!deps.page.publicDb || isMissing) responder.error(request, reply, 'not_found');
     else if (served === undefined) responder.error(request, reply, 'no_database');

@@ -23,7 +23,8 @@ export function presentedKey(
   // Node joins a repeated header with commas (RFC 9110 §5.3), which no key contains.
   if (header?.includes(',')) return { error: 'key_twice' };
   const key = header ?? parameter ?? '';
-  return key === '' ? { error: 'key_missing' } : { key };
+  if (key !== '') return { key };
+  return { error: /^bearer /i.test(headers.authorization ?? '') ? 'key_bearer' : 'key_missing' };
 }
 
 /**

@@ -2,7 +2,7 @@
  * The file that carries the keys of one data directory to other servers, by schemas/keys-file.schema.json: hashes of keys, never
  * keys or labels. It is as trustworthy as the way it comes: a copy, or a URL of https.
  */
-import { readFileSync } from 'node:fs';
+import { createReadStream } from 'node:fs';
 import { AtlasError, causedError, messageOf, misuse } from '../../errors.js';
 import { KEY_FILE_TIMEOUT_MS, MAX_KEY_FILE_BYTES } from '../../limits.js';
 import { get } from '../../network.js';
@@ -94,7 +94,7 @@ export async function fetchKeyFile(
   const authorization = url === null ? '' : takeCredentials(url);
   const name = url?.href ?? source;
   try {
-    if (url === null) return { bytes: readFileSync(source), etag: '' };
+    if (url === null) return { bytes: await readLimited(source), etag: '' };
     if (url.protocol === 'http:' && !isLoopback(url.hostname)) {
       throw misuse(`${name} can be altered on the way; use https, or copy the file and name its path`);
     }
@@ -107,6 +107,25 @@ export async function fetchKeyFile(
   }
 }
 
+/** Returns a function that takes the pieces of a file of keys, and throws AtlasError E_BAD_INPUT if they are too large. */
+function collector(pieces: Uint8Array[], name: string): (piece: Uint8Array) => void {
+  let size = 0;
+  return (piece) => {
+    size += piece.length;
+    if (size > MAX_KEY_FILE_BYTES) {
+      throw new AtlasError('E_BAD_INPUT', `${name} is larger than ${MAX_KEY_FILE_BYTES} bytes; name another`);
+    }
+    pieces.push(piece);
+  };
+}
+
+async function readLimited(path: string): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  const add = collector(pieces, path);
+  for await (const piece of createReadStream(path)) add(piece as Uint8Array);
+  return Buffer.concat(pieces);
+}
+
 async function fetchUrl(
   url: string,
   authorization: string,
@@ -117,19 +136,12 @@ async function fetchUrl(
     ...(known !== '' && { 'if-none-match': known }),
     ...(authorization !== '' && { authorization }),
   };
-  const pieces: Buffer[] = [];
-  let size = 0;
+  const pieces: Uint8Array[] = [];
   const signal = AbortSignal.timeout(KEY_FILE_TIMEOUT_MS);
   const response = await get(new URL(url), { headers, signal, env }, ({ statusCode: status }) => {
     if (status === 304) return undefined;
     if (status !== 200) throw new AtlasError('E_FETCH', `${url} answers with status ${status}; check its address`);
-    return (piece) => {
-      size += piece.length;
-      if (size > MAX_KEY_FILE_BYTES) {
-        throw new AtlasError('E_BAD_INPUT', `${url} is larger than ${MAX_KEY_FILE_BYTES} bytes; name another`);
-      }
-      pieces.push(piece);
-    };
+    return collector(pieces, url);
   });
   return response.statusCode === 304 ? undefined : { bytes: Buffer.concat(pieces), etag: response.headers.etag ?? '' };
 }

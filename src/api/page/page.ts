@@ -34,8 +34,8 @@ export interface PageSettings {
   ipv4Url: string | undefined;
   ipv6Url: string | undefined;
   signUp: boolean;
-  /** Whether visitors may look up addresses without a key of their own. */
-  keyless: boolean;
+  /** Which visitors may look up addresses without a key of their own: `loopback`, those on the server's own machine. */
+  keyless: 'everyone' | 'loopback' | 'nobody';
   /** Whether anyone may load the compact form of the release. */
   publicDb: boolean;
 }

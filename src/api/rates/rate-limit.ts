@@ -13,7 +13,7 @@ export interface RateState {
   allowed: boolean;
   /** The key's rate, addresses a minute. */
   limit: number;
-  /** Addresses that are free, as far as this process knows. */
+  /** Addresses that are neither used nor reserved by any process: it falls only, whichever process answers. */
   remaining: number;
   /** Milliseconds until the window ends and all addresses are free again. */
   resetIn: number;
@@ -125,12 +125,19 @@ export class RateLimiter {
     });
   }
 
+  /** Takes note of what another process reserved in the window of a key. */
+  note(keyId: string, used: number): void {
+    const key = this.#keys.get(keyId);
+    // The count of a window only grows; that of the next one counts after the end of this one.
+    if (key !== undefined && this.#now() < key.endsAt) key.used = Math.max(key.used, used);
+  }
+
   #free(key: KeyState, limit: number): number {
     return Math.max(0, limit - key.used + key.reserved);
   }
 
   #state(key: KeyState, allowed: boolean, limit: number): RateState {
-    return { allowed, limit, remaining: this.#free(key, limit), resetIn: Math.max(0, key.endsAt - this.#now()) };
+    return { allowed, limit, remaining: Math.max(0, limit - key.used), resetIn: Math.max(0, key.endsAt - this.#now()) };
   }
 
   #key(keyId: string): KeyState {

@@ -1,38 +1,51 @@
-/** Entry point of the thread that reads the history: it opens the answers of a past day, or finds the history of an address. */
+/** Entry point of the thread that reads the history. It keeps the archive open as long as its state is the same. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { AtlasError } from '../../errors.js';
-import { dayOf, openArchive } from '../../history/archive.js';
+import { type Archive, dayOf, openArchive } from '../../history/archive.js';
 import { openDay, partitionAt } from '../../history/day.js';
 import { periodsOf } from '../../history/periods.js';
 import { NETWORKS } from '../../rangefile/partitions.js';
-import type { HistoryJob, OpenedDay } from './past-days.js';
+import type { KeptDays, Question } from './history-queue.js';
+import type { OpenedAnswers } from './served-release.js';
 
-function open(dataDir: string, day: string, wantsNetworks: boolean): OpenedDay {
-  const archive = openArchive(dataDir);
+const dataDir = workerData as string;
+let opened: { archive: Archive; state: string } | undefined;
+
+function open(archive: Archive, day: string, wantsNetworks: boolean): OpenedAnswers | 'damaged' {
   try {
-    const { file: opened, entry } = openDay(archive, day);
-    const { recordAt: _, ...file } = opened;
+    const { file: found, entry } = openDay(archive, day);
+    const { recordAt: _, ...file } = found;
     const { release, data_date } = archive.read(entry).about;
     const networks = wantsNetworks ? partitionAt(dataDir, day, NETWORKS)?.bytes : undefined;
     return { file, release, dataDate: data_date ?? dayOf(entry.time), networks };
   } catch (error) {
     if (!(error instanceof AtlasError) || !['E_USAGE', 'E_DAMAGED'].includes(error.code)) throw error;
-    return { span: archive.span };
+    return 'damaged';
   }
 }
 
-const job = workerData as HistoryJob;
-if ('address' in job) parentPort?.postMessage(periodsOf(openArchive(job.dataDir), job.address));
-else {
-  const opened = open(job.dataDir, job.day, job.wantsNetworks);
+function answer(archive: Archive, question: Question): unknown {
+  switch (question.asks) {
+    case 'days':
+      return archive.spans().map((span): KeptDays => ({ from: span.from, to: span.to, isKept: 'entry' in span }));
+    case 'open':
+      return open(archive, question.day, question.wantsNetworks);
+    case 'periods':
+      return periodsOf(archive, question.address);
+  }
+}
+
+parentPort?.on('message', (question: Question) => {
+  if (opened?.state !== question.state) opened = { archive: openArchive(dataDir), state: question.state };
+  const answered = answer(opened.archive, question);
   const moved: ArrayBufferView[] = [];
-  if ('file' in opened) {
-    const { start4, record4, index4, high6, low6 } = opened.file;
-    moved.push(start4, record4, index4, high6, low6);
-    if (opened.networks !== undefined) moved.push(opened.networks);
+  if (question.asks === 'open' && answered !== 'damaged') {
+    const { file, networks } = answered as OpenedAnswers;
+    moved.push(file.start4, file.record4, file.index4, file.high6, file.low6);
+    if (networks !== undefined) moved.push(networks);
   }
   parentPort?.postMessage(
-    opened,
+    answered,
     moved.map(({ buffer }) => buffer as ArrayBuffer),
   );
-}
+});
