@@ -22,12 +22,19 @@ it('has a process 1 that passes signals on', () => {
   expect(containerfile).toMatch(/^ENTRYPOINT \["tini", "--", "ipatlas"\]$/m);
 });
 
-it('has the version of better-sqlite3 that the Makefile has', () => {
-  const versionsIn = (text: string): string[] =>
-    [...text.matchAll(/better-sqlite3@([\d.]+)/g)].map(([, version]) => version!);
-  const [version, ...others] = versionsIn(readFileSync(packageFile('Makefile'), 'utf8'));
-  expect([version, others]).toEqual([expect.stringMatching(/^\d+\.\d+\.\d+$/), []]);
-  expect(versionsIn(containerfile)).toEqual([version, version]);
+it('has the newest version of better-sqlite3 that package.json names', () => {
+  const { dependencies } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'));
+  const newest = dependencies['better-sqlite3'].split(' || ').at(-1).slice(1);
+  const versions = [...containerfile.matchAll(/better-sqlite3@([\d.]+)/g)].map(([, version]) => version);
+  expect(versions).toEqual([newest, newest]);
+});
+
+it('answers from the seed until its first build, and compose.yaml lets visitors of its page look addresses up', () => {
+  const [, command] = /^CMD (\[.*\])$/m.exec(containerfile)!;
+  expect(JSON.parse(command!)).toEqual(['serve', '--seed']);
+  const [, composed] = /command: \[('serve'.*)\]/.exec(readFileSync(packageFile('compose.yaml'), 'utf8'))!;
+  const args = composed!.split(', ').map((text) => text.slice(1, -1));
+  expect(args).toEqual(expect.arrayContaining(['--seed', '--keyless']));
 });
 
 it('copies nothing that the image does not need', () => {
