@@ -3,6 +3,7 @@ import { withPackages } from '../src/optional-packages.js';
 import type { BuildOptions, BuildResult } from './build.js';
 import type { DeepCheck } from './checking/check-stage.js';
 import type { Explanation } from './explain/explain.js';
+import type { AfterOptions } from './operations/after.js';
 import type { ImportOptions } from './operations/import-history.js';
 import type { PullOptions, PullResult } from './pull.js';
 
@@ -29,6 +30,12 @@ export type { PullOptions, PullResult } from './pull.js';
 export async function build(options: BuildOptions): Promise<BuildResult> {
   const loaded = await import('./build.js');
   return loaded.build(options);
+}
+
+/** As `runAfter` of operations/after.ts. */
+export async function runAfter(options: AfterOptions): Promise<number> {
+  const loaded = await import('./operations/after.js');
+  return loaded.runAfter(options);
 }
 
 /** As `checkStoredRelease` of checking/check-stage.ts. */

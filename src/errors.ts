@@ -15,6 +15,8 @@ export const EXIT = {
   badInput: 4,
   noDatabase: 5,
   fetchFailed: 6,
+  /** The release is published. */
+  afterFailed: 7,
   interrupted: 130,
 } as const;
 
@@ -43,6 +45,11 @@ export const ERROR_TABLE = {
     exit: EXIT.usage,
     status: 500,
     meaning: 'a part of the installation is missing or does not fit this version of Node',
+  },
+  E_AFTER: {
+    exit: EXIT.afterFailed,
+    status: 500,
+    meaning: 'the release is published, but a step of "after" failed; "ipatlas after" tries it again',
   },
   E_REFUSED: {
     exit: EXIT.refused,

@@ -102,6 +102,18 @@ export interface SourcesConfig {
   /** Absolute path of the directory for reports; undefined if none are wanted. */
   report: string | undefined;
   gates: GateLimits;
+  /** What runs after each publication. */
+  after: AfterStep[];
+}
+
+/** A step after a publication; see schemas/after.schema.json. */
+export type AfterStep = ExportStep | { run: string[]; timeout?: string; always?: boolean };
+
+/** A step that writes a file. */
+export interface ExportStep {
+  export: string;
+  output: string;
+  flags?: string[];
 }
 
 /** The file as written, once the schema has accepted it. */
@@ -113,6 +125,7 @@ interface SourcesFile {
   keepReleases?: number;
   report?: string;
   gates?: Partial<GateLimits>;
+  after?: AfterStep[];
   sources: SourceEntry[];
 }
 
@@ -157,7 +170,7 @@ function asList<Value>(value: Value | Value[]): Value[] {
 export async function loadSources(file: string): Promise<SourcesConfig> {
   const absolute = path.resolve(file);
   const value = await readJsonFile(absolute, 'the sources file');
-  validator ??= compileSchema(['source-format', 'sources']);
+  validator ??= compileSchema(['source-format', 'after', 'sources']);
   const problems = validator(value)
     ? contentProblems(value as SourcesFile)
     : describeSchemaErrors(validator.errors ?? []);
@@ -259,6 +272,7 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
     keepReleases: file.keepReleases ?? KEPT_RELEASES,
     report: file.report === undefined ? undefined : path.resolve(baseDir, file.report),
     gates: { ...DEFAULT_GATES, ...file.gates },
+    after: file.after ?? [],
   };
 }
 

@@ -7,6 +7,7 @@ import { openSeed } from '../database/seed.js';
 import { misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
+import { AFTER_FLAG } from './after.js';
 import { type Command, type Invocation, parseDay, text } from './command.js';
 import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
 import { note, runOnceOrScheduled } from './schedule.js';
@@ -63,6 +64,7 @@ stays current. A release that differs too much from the current one is refused, 
       help: `longest random delay of a scheduled build (default ${SCHEDULE_JITTER_S}, at most until the next time), so that servers are not all asked at once`,
     },
     verbose: { help: 'if no server is reached, say for each source where it was looked for' },
+    ...AFTER_FLAG,
     ...HISTORY_FLAGS,
     json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },
   },

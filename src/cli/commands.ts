@@ -41,6 +41,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   report: { summary: 'report on the build of a release', load: () => import('./report.js') },
   diff: { summary: 'show what differs between two releases', load: () => import('./diff.js') },
   rollback: { summary: 'make an earlier release current again', load: () => import('./rollback.js') },
+  after: { summary: 'run what is to run after a publication', load: () => import('./after.js') },
   releases: { summary: 'list the releases', load: () => import('./releases.js') },
   history: { summary: 'show which answers an address had, and when', load: () => import('./history.js') },
   completion: {
@@ -80,6 +81,7 @@ const EXIT_CODES = {
   [EXIT.badInput]: 'bad input',
   [EXIT.noDatabase]: 'no database, or a damaged one',
   [EXIT.fetchFailed]: 'a source could not be fetched or read',
+  [EXIT.afterFailed]: 'published, but a step of "after" failed',
   [EXIT.interrupted]: 'interrupted (Ctrl-C)',
   143: 'ended by SIGTERM',
 };

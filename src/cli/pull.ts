@@ -6,6 +6,7 @@ import { causedError, misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
 import { PERCENT_ADVICE, parseUrl, withoutCredentials } from '../url.js';
+import { AFTER_FLAG } from './after.js';
 import { type Command, type Invocation, text, usageError } from './command.js';
 import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
 import { note, runOnceOrScheduled } from './schedule.js';
@@ -73,6 +74,7 @@ download is continued by the next pull. A running server switches by itself.`,
       value: 'SECONDS',
       help: `longest random delay of a scheduled pull (default ${SCHEDULE_JITTER_S}, at most until the next time), so that nodes do not all ask at once`,
     },
+    ...AFTER_FLAG,
     ...HISTORY_FLAGS,
     json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },
   },

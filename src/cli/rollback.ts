@@ -1,6 +1,7 @@
 /** `ipatlas rollback`: makes an earlier release current again. */
 import { rollBack } from '../../pipeline/index.js';
 import { EXIT } from '../errors.js';
+import { AFTER_FLAG, runSteps } from './after.js';
 import { type Command, type Invocation, print, printNote } from './command.js';
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
@@ -12,6 +13,7 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
     if (from !== undefined)
       printNote(`Builds from the same sources as ${from} are refused until the sources change or --force is given.\n`);
   }
+  await runSteps({ dataDir, values });
   return EXIT.ok;
 }
 
@@ -23,6 +25,7 @@ release is verified first; the exit code is 5 if it is damaged or missing. A run
 The release that was current is recorded: a build from the same sources does not publish it again (exit code 3) until
 the sources change, --force is given, or you roll back to that release by its id.`,
   options: {
+    ...AFTER_FLAG,
     json: { help: 'print the two releases as JSON: {"from":…,"to":…}' },
   },
   examples: {

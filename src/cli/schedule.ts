@@ -12,6 +12,7 @@ import {
 import { AtlasError, EXIT, messageOf, misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { STOP_SIGNALS } from '../system.js';
+import { runSteps } from './after.js';
 import { type Invocation, print, printNote, text } from './command.js';
 import { wholeNumber } from './number-flags.js';
 
@@ -110,6 +111,7 @@ export async function runOnceOrScheduled(
   if (pattern === undefined) {
     if (values.jitter !== undefined) throw misuse('--jitter goes with --schedule only; leave it out');
     await runAndReport(run, invocation);
+    await runSteps(invocation);
     return EXIT.ok;
   }
   for (const [flag, why] of Object.entries(NOT_SCHEDULED)) {

@@ -46,6 +46,7 @@ describe('loadSources', () => {
       merge: 'priority',
       keepReleases: KEPT_RELEASES,
       gates: DEFAULT_GATES,
+      after: [],
       sources: [
         {
           ...{ id: 'one', title: 'one', license: 'CC0-1.0', attribution: '', homepage: '', corrections: '' },

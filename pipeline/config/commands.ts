@@ -1,0 +1,116 @@
+/** Runs the commands of a configuration file, by zx: what it prints goes to files, and no argument means anything to a shell. */
+import { closeSync, fstatSync, mkdtempSync, openSync, readSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { AtlasError } from '../../src/errors.js';
+
+/** Names of environment variables whose values are not shown. */
+const SECRET_NAME = /KEY|SECRET|TOKEN|PASS/i;
+/** Shorter values are too likely to occur in any text. */
+const MIN_SECRET_LENGTH = 4;
+/** How much of the end of an output a message shows, in bytes and in lines. */
+const TAIL_BYTES = 4096;
+const TAIL_LINES = 5;
+/** How often the size of an output is looked at, in milliseconds. */
+const SIZE_CHECK_MS = 200;
+
+export interface CommandOptions {
+  cwd: string;
+  /** As zx writes durations: `30s`, `500ms`, `5m`. */
+  timeout: string;
+  /** The whole environment of the command. */
+  env: NodeJS.ProcessEnv;
+  /** Where standard output goes, and how much it may be in bytes; by default the end of it is shown if the command fails. */
+  output?: { fd: number; maxBytes: number };
+}
+
+/**
+ * Refuses a file with commands that others could have written: who writes it runs commands as this user.
+ *
+ * @throws AtlasError E_CONFIG
+ */
+export function checkOwner(path: string): void {
+  const { uid, mode } = statSync(path);
+  const me = process.getuid?.();
+  if (me === undefined) return; // Windows
+  const why =
+    uid !== 0 && uid !== me
+      ? 'belongs to another user'
+      : (mode & 0o022) !== 0
+        ? 'can be written by other users'
+        : undefined;
+  if (why === undefined) return;
+  const advice = 'make it yours or root\'s, and "chmod go-w" it';
+  throw new AtlasError('E_CONFIG', `${path} has commands, but ${why}; ${advice}`);
+}
+
+/** Returns a text without the values of secret variables. */
+export function withoutSecrets(text: string, env: NodeJS.ProcessEnv): string {
+  const secrets = Object.entries(env).flatMap(([name, value]) =>
+    SECRET_NAME.test(name) && value !== undefined && value.length >= MIN_SECRET_LENGTH ? [value] : [],
+  );
+  // The longest first: one may be part of another.
+  secrets.sort((a, b) => b.length - a.length);
+  return secrets.reduce((rest, secret) => rest.replaceAll(secret, '***'), text);
+}
+
+/** Returns the last lines of a file. */
+function tailOf(fd: number): string {
+  const { size } = fstatSync(fd);
+  const bytes = Buffer.alloc(Math.min(size, TAIL_BYTES));
+  readSync(fd, bytes, 0, bytes.length, size - bytes.length);
+  return bytes.toString().trimEnd().split('\n').slice(-TAIL_LINES).join('\n');
+}
+
+/**
+ * Runs a command to its end. All processes that it started are killed if it takes too long.
+ *
+ * @param command the program and its arguments
+ * @returns undefined if it succeeded, or why not and the last lines that it printed, without secrets
+ * @throws AtlasError E_CONFIG if there is no shell to start it with
+ */
+export async function runCommand(command: readonly string[], options: CommandOptions): Promise<string | undefined> {
+  const { $, usePowerShell, which } = await import('zx');
+  if (which.sync('bash', { nothrow: true }) === null) {
+    const hasPowerShell = which.sync('powershell.exe', { nothrow: true }) !== null;
+    if (!hasPowerShell)
+      throw new AtlasError('E_CONFIG', `commands are started by bash; install it to run ${command[0]}`);
+    usePowerShell();
+  }
+  const { cwd, env, timeout, output } = options;
+  const folder = mkdtempSync(join(tmpdir(), 'ipatlas-command-'));
+  const log = openSync(join(folder, 'output'), 'w+');
+  let isTooLarge = false;
+  let watch: NodeJS.Timeout | undefined;
+  try {
+    const start = Date.now();
+    const shell = $({
+      ...{ cwd, env, nothrow: true, quiet: true, timeout: timeout as `${number}s`, timeoutSignal: 'SIGKILL' },
+      stdio: ['ignore', output?.fd ?? log, log],
+    });
+    const running = shell`${command}`;
+    if (output !== undefined) {
+      watch = setInterval(() => {
+        isTooLarge ||= fstatSync(output.fd).size > output.maxBytes;
+        if (isTooLarge) running.kill('SIGKILL').catch(() => {}); // It has ended by itself.
+      }, SIZE_CHECK_MS);
+    }
+    const { exitCode, signal } = await running;
+    isTooLarge ||= output !== undefined && fstatSync(output.fd).size > output.maxBytes;
+    if (exitCode === 0 && !isTooLarge) return undefined;
+    const seconds = Math.round((Date.now() - start) / 1000);
+    const why = isTooLarge
+      ? `it wrote more than ${output!.maxBytes} bytes`
+      : exitCode === 127
+        ? 'it was not found'
+        : exitCode !== null
+          ? `its exit code is ${exitCode}`
+          : `it was ended by ${signal} after ${seconds} s (the limit is ${timeout})`;
+    const tail = tailOf(log);
+    return withoutSecrets(tail === '' ? why : `${why}; its last lines:\n${tail.replace(/^/gm, '    ')}`, env);
+  } finally {
+    clearInterval(watch);
+    closeSync(log);
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
