@@ -115,6 +115,8 @@ export const ENRICH_INPUT_FLAGS: FlagTable = {
     choices: {
       jsonl: 'one JSON object per line (default)',
       json: 'one array of objects, or a document with such an array (--items)',
+      'json-seq':
+        'JSON objects one after the other: without line breaks between them, on several lines each, or as in RFC 7464',
       csv: 'a table with a header; columns such as NAME_country are appended',
       tsv: 'the same with tabs',
       w3c: 'W3C Extended Log Format, such as IIS and CloudFront write: "#Fields:" names the columns; default field c-ip',
@@ -138,7 +140,7 @@ export const ADD_FLAGS: FlagTable = {
   schema: {
     value: 'NAME',
     choices: SCHEMA_NAMES,
-    help: 'for jsonl and json: the field names of the Elastic Common Schema (ecs) or of OpenTelemetry (otel), in the object that --field names (client.ip=client), default source',
+    help: 'for jsonl, json and json-seq: the field names of the Elastic Common Schema (ecs) or of OpenTelemetry (otel), in the object that --field names (client.ip=client), default source',
   },
   lang: LANG_FLAG,
 };

@@ -1,12 +1,13 @@
 /** The formats of inputs, and the ways to choose among addresses. */
 
 /**
- * The formats of inputs: JSON lines, a JSON document, tables with commas or tabs, W3C Extended Log Format, logs of Zeek, lines with
+ * The formats of inputs: JSON lines, a JSON document, JSON objects one after the other, tables with commas or tabs, W3C Extended Log Format, logs of Zeek, lines with
  * keys and values, lists of addresses, access logs in the combined format of Apache and nginx, and any text.
  */
 export const FORMAT_NAMES = [
   'jsonl',
   'json',
+  'json-seq',
   'csv',
   'tsv',
   'w3c',

@@ -9,6 +9,7 @@ import {
   type Chunk,
   ChunkBuffer,
   LineSplitter,
+  ObjectSplitter,
   type Passage,
   RecordSplitter,
   type Splitter,
@@ -107,6 +108,8 @@ export class ChunkRunner {
     } else if (input.kind === 'json') {
       this.#document = new documents!(this.#kernel, input.itemsPath, onInvalid);
       this.#splitter = this.#document;
+    } else if (input.kind === 'json-seq') {
+      this.#splitter = new ObjectSplitter(this.#kernel);
     } else {
       this.#splitter = new LineSplitter();
     }
@@ -114,7 +117,7 @@ export class ChunkRunner {
 
   /** Whether each line is a record of its own: this thread need not see the lines before the kernel does. */
   get hasIndependentLines(): boolean {
-    return this.#table === undefined && this.#document === undefined;
+    return this.#table === undefined && this.#splitter instanceof LineSplitter;
   }
 
   /** The line ending to add to an input that lacks its last one if another input follows. */
@@ -169,7 +172,12 @@ export class ChunkRunner {
   prepare(chunk: Chunk): boolean {
     this.#table?.prepare(chunk);
     chunk.slot.begin(chunk.length);
-    return chunk.passages.length === 0;
+    return this.isPlain(chunk);
+  }
+
+  /** Returns whether any thread may run the kernel over a chunk: all are records, and nothing after them is changed meanwhile. */
+  isPlain({ passages }: Chunk): boolean {
+    return passages.length === 0 && this.#input.kind !== 'json-seq';
   }
 
   /** Runs the kernel once over a prepared chunk. Returns whether it processed all records. */
@@ -185,7 +193,7 @@ export class ChunkRunner {
    */
   *results(chunk: Chunk, reachedEnd: boolean): Generator<ChunkResult, void, undefined> {
     const before = this.#lines;
-    if (chunk.passages.length === 0) yield* this.#recordResults(chunk, reachedEnd, before);
+    if (this.isPlain(chunk)) yield* this.#recordResults(chunk, reachedEnd, before);
     else yield* joined(this.#mixedResults(chunk, before), chunk.slot.place.outputBytes);
     // Records of a table may have several lines. Their number is needed for the error only.
     if (this.#table !== undefined && this.#onInvalid === 'fail') {
@@ -269,7 +277,8 @@ export class ChunkRunner {
 
   #invalid(problem: string): AtlasError {
     const isTable = this.#table !== undefined;
-    const where = isTable ? `${this.#name}, line ${this.#lines + 1}:` : `${this.#prefix}line ${this.#lines}`;
+    const unit = this.#input.kind === 'json-seq' ? 'object' : 'line';
+    const where = isTable ? `${this.#name}, line ${this.#lines + 1}:` : `${this.#prefix}${unit} ${this.#lines}`;
     const advice = 'fix it, or choose the policy keep or drop for such lines';
     return new AtlasError('E_BAD_INPUT', `${where} ${problem}; ${advice}`);
   }

@@ -59,7 +59,10 @@ export interface DocumentInput {
 }
 
 /** What the input is. */
-export type KernelInput = TableInput | DocumentInput | { kind: 'jsonl' | 'list' | 'combined' | 'text' | 'logfmt' };
+export type KernelInput =
+  | TableInput
+  | DocumentInput
+  | { kind: 'jsonl' | 'json-seq' | 'list' | 'combined' | 'text' | 'logfmt' };
 
 /** Returns what an input of a format is. @param columns for `columns`: their names, with spaces between them */
 function kernelInput(
@@ -88,7 +91,7 @@ function kernelInput(
 /** Returns the longest line, record of a table or item of a document, in bytes. */
 export function maxRecordBytes({ input }: EnrichOptions): number {
   if (input?.kind === 'table') return MAX_CSV_RECORD_BYTES;
-  return input?.kind === 'json' ? MAX_JSON_ITEM_BYTES : MAX_LINE_BYTES;
+  return input?.kind === 'json' || input?.kind === 'json-seq' ? MAX_JSON_ITEM_BYTES : MAX_LINE_BYTES;
 }
 
 /** What happens to a line that is not a record of its format. */
@@ -316,7 +319,7 @@ export interface RequestedOptions {
   /** The members of the result, in this order; default `country`, `country_code`, `is_eu`. */
   add?: readonly (Addable | (string & {}))[] | undefined;
   /**
-   * For `jsonl` and `json`: writes the members under the names of the Elastic Common Schema (`ecs`) or of OpenTelemetry's semantic
+   * For `jsonl`, `json` and `json-seq`: writes the members under the names of the Elastic Common Schema (`ecs`) or of OpenTelemetry's semantic
    * conventions (`otel`), into the object that a field names (`client.ip=client`); default `source`. Its other members stay.
    */
   schema?: SchemaName | undefined;
@@ -539,8 +542,8 @@ function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: L
   checkBoolean(nameOf('lenient'), lenient);
   if (schema !== undefined) {
     checkChoice(nameOf('schema'), schema, SCHEMA_NAMES);
-    if (format !== 'jsonl' && format !== 'json')
-      throw misuse(`${nameOf('schema')} requires ${nameOf('format')} jsonl or json`);
+    if (!format.startsWith('json'))
+      throw misuse(`${nameOf('schema')} requires ${nameOf('format')} jsonl, json or json-seq`);
   }
   checkChoice(nameOf('pick'), pick, PICKS);
   if (lang !== undefined) countryNames(lang, nameOf('lang'));

@@ -61,6 +61,22 @@ const FORMATS: Record<string, Sample> = {
     VALUES.flatMap((ip) => [JSON.stringify({ client: { ip } }), JSON.stringify({ client: { geo: 1, ip }, n: [1] })]),
   ),
   json: items({ format: 'json', lenient: true }, '[', ']', [...VALUES.map((ip) => ({ ip })), 5, 'x', null, { n: 1 }]),
+  'json-seq': {
+    options: { format: 'json-seq', field: ['ip', 'a.ip=a.geo'] },
+    heads: [''],
+    tail: '',
+    // Ends any record, also in the middle of an object.
+    terminator: '\x1e',
+    records: VALUES.flatMap((ip) => [
+      `{"ip":"${ip}"}`,
+      `\n{\n  "ip": "${ip}",\n  "a": { "ip": "}" }\n}\n`,
+      `\x1e{"a":{"ip":"${ip}"},"b":"{\\""}\n`,
+      ` ["${ip}"]`,
+      '\n5\n',
+      '\n{"ip":"x\n',
+      '{"a":[\x1e',
+    ]),
+  },
   csv: lines(
     { format: 'csv', field: ['ip', 'b=x'] },
     VALUES.map((ip) => `1,"${ip}",${ip},x`),

@@ -58,6 +58,15 @@ const CASES: [BlockEnricherOptions, string[], string[]][] = [
     ['--format', 'combined'],
     ['8.8.8.8 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 1 "-" "-"\nbroken\n'],
   ],
+  [
+    { format: 'json-seq', add: ['country_code'] },
+    ['--format', 'json-seq', '--add', 'country_code'],
+    [
+      '{"ip":"8.8.8.8"}{"ip":"x"} 5\n[1]{\n  "ip": "2a00:1::1"\n}\n',
+      '\x1e{"ip":"8.8.8.8"}\n\x1e{"n":"\\"}"}\n',
+      '{"ip":"8.8.8.8"',
+    ],
+  ],
   [{ format: 'json' }, ['--format', 'json'], [ITEMS, `\ufeff ${ITEMS} \n`, '[]']],
   [
     { format: 'json', items: 'data.rows', onInvalid: 'drop', add: ['reason', 'country_code'] },
@@ -102,6 +111,11 @@ describe('enrichBlock', () => {
       '{"r":[{"i":[{"ip":"8.8.8.8"},5]},{"i":[]}, {"i":[ {"ip":"x"} ]}],"n":1}',
       '{"r":[{"i":[{"ip":"8.8.8.8","geo":{"country_code":"US"}},5]},{"i":[]}, {"i":[ {"ip":"x","geo":null} ]}],"n":1}',
     ],
+    [
+      { format: 'json-seq' },
+      '\ufeff{"ip":"8.8.8.8"}{ }\n{\n  "ip": "8.8.8.8"\n}\n5\n[{}]\x1e{"a":"\\"}{"}\n{"a":\x1e{}\n',
+      '\ufeff{"ip":"8.8.8.8","geo":{"country_code":"US"}}{ "geo":null}\n{\n  "ip": "8.8.8.8",\n  "geo":{"country_code":"US"}\n}\n5\n[{}]\x1e{"a":"\\"}{","geo":null}\n{"a":\x1e{"geo":null}\n',
+    ],
     [{ format: 'json', items: '[][]' }, '[[],[{}],[{},{}]]', '[[],[{"geo":null}],[{"geo":null},{"geo":null}]]'],
   ])('with %j of %j', (options, input, expected) => {
     const { enrichBlock } = createBlockEnricher(database, { add: ['country_code'], ...options });
@@ -141,7 +155,7 @@ describe('enrichBlock', () => {
   });
 
   it.each([
-    [{ format: 'xml' }, /the option format is "xml"; it can be jsonl, json, csv/],
+    [{ format: 'xml' }, /the option format is "xml"; it can be jsonl, json, json-seq, csv/],
     [{ items: 'a' }, /the option items requires the option format json/],
     [{ format: 'json', items: 'a..b' }, /the option items "a..b" has an empty key/],
     [{ delimiter: ';' }, /the option delimiter requires the option format csv or tsv/],

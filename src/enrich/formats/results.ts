@@ -119,7 +119,8 @@ export function stylesOf(input: KernelInput): readonly string[] {
 export function resultFormat(input: KernelInput, add: readonly Addable[], key: string, style: string): ResultFormat {
   switch (input.kind) {
     case 'jsonl':
-    case 'json': {
+    case 'json':
+    case 'json-seq': {
       const name = JSON.stringify(key);
       const member = (part: Addable, value: unknown): string => `"${part}":${JSON.stringify(value ?? null)}`;
       return { open: `,${name}:{`, separator: ',', close: '}', none: `,${name}:null`, member };

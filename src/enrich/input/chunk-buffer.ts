@@ -189,6 +189,35 @@ export class RecordSplitter implements Splitter {
   }
 }
 
+/** JSON objects that are one after the other. */
+export class ObjectSplitter implements Splitter {
+  readonly #kernel: Kernel;
+
+  constructor(kernel: Kernel) {
+    this.#kernel = kernel;
+  }
+
+  start(): void {
+    this.#kernel.startObject();
+  }
+
+  search({ place }: Slot, start: number, from: number, to: number): Found {
+    return { end: Math.max(this.#kernel.objectEnd('last', place, from, to), start), scanned: to };
+  }
+
+  tooLong(maxBytes: number): string {
+    return `is longer than ${maxBytes} bytes; is a bracket not closed?`;
+  }
+
+  skip({ place }: Slot, _start: number, scanned: number, filled: number): Skipped {
+    const end = this.#kernel.objectEnd('first', place, scanned, filled);
+    const to = end === 0 ? filled : end;
+    return { to, isWhole: end !== 0, end: to, scanned: to };
+  }
+
+  end(): undefined {}
+}
+
 /**
  * Assembles chunks in slots. The bytes of the slot that is filled are, in this order:
  *

@@ -24,6 +24,9 @@ interface Exports {
   isRecord(): number;
   cellState(): number;
   countNewlines(from: number, to: number): number;
+  startObject(): void;
+  objectEnd(from: number, to: number): number;
+  lastObjectEnd(from: number, to: number): number;
   startItems(): void;
   splitItems(from: number, to: number): void;
   readonly itemsEnd: WebAssembly.Global;
@@ -277,6 +280,22 @@ export class Kernel {
       isRecord: this.#exports.isRecord() !== 0,
       state: this.#exports.cellState(),
     };
+  }
+
+  /** Starts to find the ends of JSON objects, see assembly/objects.ts. */
+  startObject(): void {
+    this.#exports.startObject();
+  }
+
+  /**
+   * Finds the end of the first or last object that ends in a part of a slot's input; continues where the last call ended.
+   *
+   * @returns the offset after it, 0 if there is none
+   */
+  objectEnd(which: 'first' | 'last', { input }: SlotPlace, from: number, to: number): number {
+    const { objectEnd, lastObjectEnd } = this.#exports;
+    const end = (which === 'first' ? objectEnd : lastObjectEnd)(input + from, input + to);
+    return end === 0 ? 0 : end - input;
   }
 
   /** Starts to split the items of an array. */

@@ -119,6 +119,7 @@ const QUOTES = {
 const FORMATS: Record<KernelInput['kind'], number> = {
   jsonl: abi.FORMAT_JSON,
   json: abi.FORMAT_JSON,
+  'json-seq': abi.FORMAT_JSON,
   table: abi.FORMAT_TABLE,
   list: abi.FORMAT_LIST,
   combined: abi.FORMAT_COMBINED,
@@ -288,6 +289,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   const { query, fields } = options;
   const { input = JSON_LINES } = options;
   const isDocument = input.kind === 'json';
+  const isSequence = input.kind === 'json-seq';
   // The records of the answers of many days have their own.
   const day = isOverTime(file) ? '' : file.asOf;
   const answers = countryAnswers(file.records, options, day);
@@ -318,8 +320,9 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     ...placeHistory(plan, file, options),
     dates: plan.place(Buffer.from((file.dates ?? []).join(''))),
     format: FORMATS[input.kind],
-    terminator: isDocument ? abi.ITEM_END : NEWLINE,
-    extraBlank: isDocument ? NEWLINE : SPACE,
+    terminator: isDocument || isSequence ? abi.ITEM_END : NEWLINE,
+    extraBlank: isDocument || isSequence ? NEWLINE : SPACE,
+    isSequence: Number(isSequence),
     delimiter: input.kind === 'table' ? input.delimiter.charCodeAt(0) : 0,
     quotes: input.kind === 'table' ? QUOTES[input.directives ?? 'none'] : 0,
     unset: hasUnset(input) ? UNSET.charCodeAt(0) : abi.NO_COLUMN,
@@ -423,7 +426,8 @@ export function layOut(request: LayoutRequest): KernelLayout {
     // After room for the comma before the first item.
     output: plan.reserveBuffer(abi.SLACK_BYTES + outputBytes + abi.SLACK_BYTES) + abi.SLACK_BYTES,
     outputBytes,
-    rejects: plan.reserveBuffer(keepsRejects ? inputBytes + abi.SLACK_BYTES : 0),
+    // A record of a sequence may get a newline.
+    rejects: plan.reserveBuffer(keepsRejects ? 2 * inputBytes + abi.SLACK_BYTES : 0),
   });
   // The results more than double a chunk of very short lines. Its output then comes in parts.
   const { longestInsert, shape, fieldTargets } = settings;

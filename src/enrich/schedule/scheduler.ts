@@ -141,8 +141,8 @@ export class Scheduler {
 
   /** Returns whether a worker can write the output of a chunk. */
   canWrite(scheduled: ScheduledChunk): boolean {
-    // Results with passages are not in the slot.
-    const isInSlot = scheduled.chunk.passages.length === 0 && this.#indexOf(scheduled) >= 0;
+    // Other results are not in the slot.
+    const isInSlot = this.#dependencies.runner.isPlain(scheduled.chunk) && this.#indexOf(scheduled) >= 0;
     return isInSlot && (this.#dependencies.workers?.ready ?? 0) > 0;
   }
 

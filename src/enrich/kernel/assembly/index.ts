@@ -3,14 +3,16 @@ import { FORMAT_JSON, FORMAT_TABLE, SLOT_INPUT_END, SLOT_NEXT, SLOT_OUTPUT } fro
 import { NEWLINE } from './ascii';
 import { startBatch } from './batch';
 import { restoreCommas } from './items';
+import { processSequence } from './objects';
 import { processPlainLines } from './lines';
 import { processObjects } from './process';
-import { format, terminator } from './settings';
+import { format, isSequence, terminator } from './settings';
 import { closeSlot, openSlot, outputEnd, putInputTo } from './slot';
 import { processRecords } from './table';
 
 export { cellState, countNewlines, findLine, findRecords, isRecord } from './cells';
 export { dayOfText } from './dates';
+export { lastObjectEnd, objectEnd, startObject } from './objects';
 export { closingBracket, itemsEnd, splitItems, startItems, strayItemEnd } from './items';
 export * from './settings';
 export { makeTables, makeTables6 } from './tables';
@@ -19,6 +21,7 @@ export { resetTemplates } from './template';
 /** Processes the lines `from … end` in the format of the input. */
 function processInput(from: usize, end: usize, inputEnd: usize): usize {
   startBatch();
+  if (isSequence) return processSequence(from, inputEnd);
   if (format == FORMAT_JSON) return processObjects(from, end, inputEnd);
   if (format == FORMAT_TABLE) return processRecords(from, end, inputEnd);
   return processPlainLines(from, end, inputEnd);
@@ -38,14 +41,15 @@ export function run(slot: usize): bool {
   let next = inputEnd;
   if (from < inputEnd) {
     // If the last line has no terminator, it gets one that is not put out.
-    if (<u32>load<u8>(inputEnd - 1) != terminator) {
+    if (isSequence) end++;
+    else if (<u32>load<u8>(inputEnd - 1) != terminator) {
       store<u8>(inputEnd, <u8>terminator);
       end++;
     }
     next = processInput(from, end, inputEnd);
   }
   putInputTo(min(next, inputEnd));
-  if (terminator != NEWLINE) restoreCommas(output, outputEnd());
+  if (terminator != NEWLINE && !isSequence) restoreCommas(output, outputEnd());
   closeSlot(slot, next);
   return next >= end;
 }

@@ -67,6 +67,8 @@ export let format: u32 = 0;
 /** The byte that ends a line, and one more byte that is white space in a line: a space if there is none. */
 export let terminator: u32 = 0;
 export let extraBlank: u32 = 0;
+/** Whether the lines are JSON objects one after the other, see objects.ts; then the terminator is not in the input. */
+export let isSequence: bool = false;
 /** The byte between two cells of a table, a `QUOTES_…` code, and the byte that is the only one of a cell without a value. */
 export let delimiter: u32 = 0;
 export let quotes: u32 = 0;

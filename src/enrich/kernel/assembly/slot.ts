@@ -18,8 +18,8 @@ import {
   SLOT_REJECTS,
   SLOT_STOPPED_AT_INVALID,
 } from '../abi';
-import { isBlank } from './ascii';
-import { decimals, keepsRejects, policy } from './settings';
+import { isBlank, NEWLINE } from './ascii';
+import { decimals, isSequence, keepsRejects, policy } from './settings';
 
 /** The next byte of output, and the end of the room for it. */
 let out: usize = 0;
@@ -211,6 +211,7 @@ export function rejectLine(start: usize, end: usize, problem: u32): bool {
   if (keepsRejects) {
     copy(rejects, start, end - start);
     rejects += end - start;
+    if (isSequence && load<u8>(end - 1) != <u8>NEWLINE) store<u8>(rejects++, <u8>NEWLINE);
   }
   if (policy == POLICY_FAIL) {
     stoppedAtInvalid = problem;
