@@ -8,12 +8,17 @@ import { ipatlas } from '../support/in-process.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 const compose = readFileSync(packageFile('deploy/compose/nodes.yaml'), 'utf8');
+const streams = ['streams', 'kafka'].map((name) => readFileSync(packageFile(`deploy/compose/${name}.yaml`), 'utf8'));
 const nodesFile = packageFile('deploy/compose/nodes.json');
 
-it('the example of many nodes calls commands and flags that exist', async () => {
+it('the examples call commands and flags that exist', async () => {
   const commands = new Map((await loadCommands()).map(({ name, command }) => [name, command]));
-  const calls = [...compose.matchAll(/ipatlas ([a-z]+)((?: +[^\s;&|]+)*)/g)].filter(([, name]) => commands.has(name!));
-  expect(new Set(calls.map(([, name]) => name))).toEqual(new Set(['build', 'export', 'keys', 'pull', 'repo', 'serve']));
+  const calls = [...[compose, ...streams].join('\n').matchAll(/ipatlas ([a-z]+)((?: +[^\s;&|]+)*)/g)].filter(
+    ([, name]) => commands.has(name!),
+  );
+  expect(new Set(calls.map(([, name]) => name))).toEqual(
+    new Set(['build', 'export', 'keys', 'pull', 'repo', 'serve', 'stream']),
+  );
   for (const [call, name, rest] of calls) {
     const known = Object.keys(allFlags(commands.get(name!)!));
     for (const [, flag] of rest!.matchAll(/--([a-z-]+)/g)) expect(known, call).toContain(flag);

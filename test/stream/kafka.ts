@@ -44,6 +44,7 @@ export class KafkaCluster {
   readonly #cache: string;
   readonly #dir = temporaryDir();
   readonly #nodes: BrokerNode[] = [];
+  readonly #clients = new Set<ChildProcess>();
 
   private constructor(cache: string) {
     this.#cache = cache;
@@ -88,6 +89,10 @@ export class KafkaCluster {
     );
     await Promise.all(cluster.#nodes.map((_, at) => cluster.resume(at)));
     return cluster;
+  }
+
+  get size(): number {
+    return this.#nodes.length;
   }
 
   get url(): string {
@@ -137,7 +142,10 @@ export class KafkaCluster {
   /** Starts a program of the client's Node. */
   #node(args: string[]): ChildProcess {
     const env = { ...process.env, KAFKA_CACHE: this.#cache };
-    return spawn(join(this.#cache, 'node'), ['--import', join(FOLDER, 'client-hook.js'), ...args], { env });
+    const child = spawn(join(this.#cache, 'node'), ['--import', join(FOLDER, 'client-hook.js'), ...args], { env });
+    this.#clients.add(child);
+    child.on('exit', () => this.#clients.delete(child));
+    return child;
   }
 
   /** Starts a worker. */
@@ -199,7 +207,16 @@ export class KafkaCluster {
     return records.sort((a, b) => a.partition - b.partition || a.offset - b.offset);
   }
 
+  /** Returns the sum of the ends of a topic's partitions, markers of transactions included; undefined without an answer. */
+  async end(topic: string, partitions: number): Promise<number | undefined> {
+    const targets = Array.from({ length: partitions }, (_, at) => ['-t', `${topic}:${at}:-1`]).flat();
+    const { code, stdout } = await finished(spawn('kcat', ['-b', this.servers, '-Q', '-m', '10', ...targets]));
+    const ends = [...stdout.matchAll(/offset (\d+)/g)].map(([, offset]) => Number(offset));
+    return code === 0 && ends.length === partitions ? ends.reduce((sum, one) => sum + one, 0) : undefined;
+  }
+
   async remove(): Promise<void> {
+    for (const client of this.#clients) client.kill('SIGKILL');
     await Promise.all(this.#nodes.map((_, at) => this.kill(at)));
     rmSync(this.#dir, { recursive: true });
   }
