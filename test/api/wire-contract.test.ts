@@ -297,7 +297,12 @@ describe('authentication', () => {
     ['nothing', '', {}, MISSING],
     ['apiKey: the name is case-sensitive', `?apiKey=${KEY}`, {}, MISSING],
     ['APIKEY', `?APIKEY=${KEY}`, {}, MISSING],
-    ['another header', '', { authorization: `Bearer ${KEY}` }, MISSING],
+    [
+      'another header',
+      '',
+      { authorization: `Bearer ${KEY}` },
+      [401, error('Missing API key: send it as X-API-Key or apikey')],
+    ],
     ['an empty parameter', '?apikey=', {}, MISSING],
     ['an empty header', '', { 'x-api-key': '' }, MISSING],
     ['an unknown key', '', { 'x-api-key': `${KEY}x` }, INVALID],
