@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(nats-server redis-server gdnsd bind9-dnsutils chromium fonts-dejavu-core zsh fish groff-base openssl
   mmdb-bin python3-maxminddb python3-geoip2 golang-go golang-github-oschwald-maxminddb-golang-dev
   default-jre-headless maven kcat
-  nginx libnginx-mod-http-geoip2 haproxy nftables ipset firewalld prometheus systemd)
+  nginx caddy libnginx-mod-http-geoip2 haproxy nftables ipset firewalld prometheus systemd)
 if [ $# -gt 0 ]; then packages=("$@"); fi
 
 installed() { dpkg-query -W -f '${Status}' "$1" 2>/dev/null | grep -q '^install ok installed$'; }

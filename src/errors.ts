@@ -142,6 +142,8 @@ export const WIRE_ERRORS = {
   sign_up_closed: { status: 403, message: 'Sign-up is closed; ask the operator for a key' },
   key_not_self_issued: { status: 403, message: 'Only the operator can revoke this key' },
   origin_refused: { status: 403, message: 'The API key must not be used from this origin' },
+  client_refused: { status: 403, message: 'Not allowed from this address' },
+  client_unknown: { status: 403, message: 'Only trusted proxies may ask, with the address of the client in X-Forwarded-For' },
   keyless_off: { status: 403, message: 'Lookups need an API key here' },
   not_found: { status: 404, message: 'Not found' },
   method_not_allowed: { status: 405, message: 'Method not allowed' },

@@ -41,7 +41,7 @@ const API_LAYERS = [
   ['log.ts', 'routes.ts', 'responses.ts', 'body.ts', 'caller.ts', 'include.ts'],
   ['rates'],
   ['keys', 'releases'],
-  ['openapi.ts', 'metrics.ts'],
+  ['openapi.ts', 'metrics.ts', 'forward-auth.ts'],
   ['page'],
   ['http-server.ts', 'host.ts'],
   ['handlers'],

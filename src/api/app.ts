@@ -5,12 +5,14 @@
  * release once and is answered in the same turn of the event loop, so a release can be replaced and closed between any
  * two requests. Each group of routes has a file in handlers/.
  */
+import { METHODS } from 'node:http';
 import { type FastifyInstance, type FastifyReply, type FastifyRequest, fastify } from 'fastify';
 import { WIRE_ERRORS } from '../errors.js';
 import { MAX_BODY_BYTES, MAX_HEADER_BYTES } from '../limits.js';
 import { BodyError, parseJsonBody, wireErrorOf } from './body.js';
 import { trustFunction } from './caller.js';
 import { type AppDeps, Context, type Handler } from './handlers/context.js';
+import { forwardAuthHandler } from './handlers/forward-auth.js';
 import { keyHandlers } from './handlers/keys.js';
 import { checkBatch, lookupHandlers } from './handlers/lookup.js';
 import { pageHandlers } from './handlers/page.js';
@@ -46,7 +48,19 @@ export function buildApp(deps: AppDeps): FastifyInstance {
     ...serverHandlers(context),
     ...pageHandlers(context, page),
   });
+  if (deps.forwardAuth?.length) addForwardAuth(app, forwardAuthHandler(context));
   return app;
+}
+
+/** Adds the routes of forward auth, for all methods: some proxies pass on that of the client. No body is read. */
+function addForwardAuth(app: FastifyInstance, handler: Handler): void {
+  for (const method of METHODS) {
+    if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method, { hasBody: true });
+  }
+  const onRequest = (request: FastifyRequest, reply: FastifyReply): void => void handler(request, reply);
+  for (const url of ['/forward-auth/:name', '/forward-auth/:name/*']) {
+    app.route({ method: app.supportedMethods, url, exposeHeadRoute: false, onRequest, handler });
+  }
 }
 
 function createFastify(context: Context): FastifyInstance {

@@ -53,6 +53,13 @@ export function trustFunction(cidrs: readonly string[]): false | ((address: stri
   };
 }
 
+/** Returns the address that trusted proxies report; undefined if none of them sent the request, or its header is no address. */
+export function forwardedCaller({ ips }: Pick<FastifyRequest, 'ips'>): string | undefined {
+  if (ips === undefined || ips.length < 2) return undefined;
+  const address = plainAddress(ips.at(-1)!);
+  return isIP(address) === 0 ? undefined : address;
+}
+
 /**
  * Returns the caller's address: the right-most one that is not a trusted proxy; if all are trusted, the left-most; if an
  * entry is not an address, the trusted proxy that wrote it. Empty if the client is gone, which reads no response.

@@ -29,6 +29,7 @@ export class RequestMetrics {
   readonly #requests: Counter<'route' | 'status'>;
   readonly #latency: Histogram<'route'>;
   readonly #lookups: Counter<'outcome'>;
+  readonly #forwardAuth: Counter<'rule' | 'decision'>;
 
   constructor() {
     const registers = [this.registry];
@@ -51,7 +52,18 @@ export class RequestMetrics {
       labelNames: ['outcome'],
       registers,
     });
+    this.#forwardAuth = new Counter({
+      name: 'ipatlas_forward_auth_total',
+      help: 'Requests of proxies by rule and decision: allowed, refused, untrusted (not from a trusted proxy, or without an address) or unavailable (no database).',
+      labelNames: ['rule', 'decision'],
+      registers,
+    });
     addProcessMetrics(this.registry);
+  }
+
+  /** Counts a decision of forward auth. */
+  forwardAuth(rule: string, decision: 'allowed' | 'refused' | 'untrusted' | 'unavailable'): void {
+    this.#forwardAuth.inc({ rule, decision });
   }
 
   /** Returns the values, to be added to those of other processes. */

@@ -108,6 +108,13 @@ export class Responder {
     reply.raw.end(request.method === 'HEAD' ? undefined : bytes);
   }
 
+  /** Sends a response without a body, which no cache may keep. */
+  empty(request: FastifyRequest, reply: FastifyReply, status: number, headers: Headers): undefined {
+    const all = this.#headers(request, headers);
+    all.push(...PRIVATE, 'content-length', '0');
+    write(reply, status, all, '');
+  }
+
   /** Tells a client that it has the file of {@link bytes} already. */
   notModified(reply: FastifyReply, headers: Headers): undefined {
     write(reply, 304, this.#withClosing([...this.#commonForBrowsers, ...headers]), '');

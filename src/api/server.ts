@@ -6,6 +6,7 @@ import type { DataPlace } from '../database/origin.js';
 import { causedError, systemErrorCode } from '../errors.js';
 import { KEYS_POLL_MS, PREDRAIN_MS } from '../limits.js';
 import { buildApp } from './app.js';
+import type { GateRule } from './forward-auth.js';
 import type { Phase } from './handlers/context.js';
 import { ApiHttpServer, drain, listen } from './http-server.js';
 import { KeyCache } from './keys/key-cache.js';
@@ -43,6 +44,8 @@ export interface ServeSettings extends DataPlace {
   /** Whether lookups may ask for the labels of the release. */
   labels: boolean;
   baseUrls: BaseUrls;
+  /** Rules for proxies that ask whether a client may go on. */
+  forwardAuth: GateRule[];
   page: PageSettings;
 }
 
@@ -92,7 +95,7 @@ export class ApiServer {
    * @throws AtlasError E_USAGE if it cannot listen there
    */
   async listen(limiter: RateLimiter, secret: Buffer, keyService: KeyService): Promise<number> {
-    const { trustProxy, rate, region, baseUrls, page } = this.#settings;
+    const { trustProxy, rate, region, baseUrls, forwardAuth, page } = this.#settings;
     this.#keys.start(KEYS_POLL_MS);
     const origins = Object.values(baseUrls).filter((url) => url !== undefined);
     const app = buildApp({
@@ -108,6 +111,7 @@ export class ApiServer {
       region: region?.name,
       eu: region?.eu,
       baseUrls,
+      forwardAuth,
       page,
       publicDatabase: new PublicDatabase(),
       pageKeys: new PageKeys({ secret, defaultRate: rate, origins: origins.map((url) => new URL(url).origin) }),

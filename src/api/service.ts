@@ -7,6 +7,7 @@ import { seedPath } from '../database/seed.js';
 import { misuse } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
+import { ruleWithoutNetworks } from './forward-auth.js';
 import { serverNames } from './host.js';
 import { type KeyRequest, SignUps } from './keys/sign-up.js';
 import type { Log } from './log.js';
@@ -78,9 +79,14 @@ export async function runService(settings: ServeSettings, options: ServiceOption
     workers === 1
       ? singleProcess(settings, log, requests, keyService, rates)
       : new WorkerCluster(workers, log, undefined, rates, keyService);
+  /** What keeps a rule of forward auth from being applied. */
+  let gateProblem: string | undefined;
   /** Answers from a release or from the seed. */
   const use = (database: string): Manifest => {
     const manifest = manifestOfDatabase(database);
+    const blind = ruleWithoutNetworks(settings.forwardAuth, manifest);
+    gateProblem = blind && `--forward-auth ${blind.name} names networks, and the release ${manifest.id} has none`;
+    if (gateProblem !== undefined) log.error({ problem: gateProblem }, 'this rule lets nobody in');
     cluster.useRelease(database);
     releases.release(manifest, database === seedPath());
     return manifest;
@@ -113,6 +119,7 @@ export async function runService(settings: ServeSettings, options: ServiceOption
         'there is no release to serve; requests are answered 503 until "ipatlas build" or "ipatlas pull" publishes one',
       );
     }
+    if (gateProblem !== undefined) throw misuse(`${gateProblem}; build one with networks, or leave them out`);
     await rates?.start();
     if (metrics !== undefined) {
       metricsServer = await serveTexts(metrics, {

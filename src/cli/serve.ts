@@ -5,6 +5,7 @@ import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { trustFunction } from '../api/caller.js';
 import { runWorker } from '../api/cluster.js';
+import { type GateRule, parseGateRule } from '../api/forward-auth.js';
 import { createKey, isValidKey, requireWritableKeys } from '../api/keys/key-store.js';
 import { createLog, errorFields, type Log } from '../api/log.js';
 import { serverUrl } from '../api/openapi.js';
@@ -93,6 +94,15 @@ function keyless(values: OptionValues): ServeSettings['page']['keyless'] {
   return everyone || hasName ? 'everyone' : 'loopback';
 }
 
+function forwardAuth(values: OptionValues): GateRule[] {
+  const rules = ((values['forward-auth'] ?? []) as string[]).map(parseGateRule);
+  const twice = rules.find(({ name }, index) => rules.findIndex((rule) => rule.name === name) < index);
+  if (twice !== undefined) throw usage(`--forward-auth ${twice.name} is there twice`);
+  if (rules.length > 0 && trustProxy(values).length === 0)
+    throw usage('--forward-auth needs --trust-proxy with the addresses of the proxies that ask');
+  return rules;
+}
+
 /** Returns the settings from the flags. Throws AtlasError E_USAGE if one is not valid. */
 export function readSettings({ dataDir, seed, values }: Invocation): ServeSettings {
   return {
@@ -109,6 +119,7 @@ export function readSettings({ dataDir, seed, values }: Invocation): ServeSettin
     labels: values.labels === true,
     metrics: metricsAddress(values),
     baseUrls: { default: baseUrl(values, 'base-url'), eu: baseUrl(values, 'eu-base-url') },
+    forwardAuth: forwardAuth(values),
     page: {
       ipv4Url: stackUrl(values, 'ipv4-url'),
       ipv6Url: stackUrl(values, 'ipv6-url'),
@@ -214,6 +225,11 @@ are being processed.`,
       value: 'LIST',
       help: 'CIDR blocks, separated by commas, of proxies whose X-Forwarded-For is trusted (default none)',
     },
+    'forward-auth': {
+      value: 'RULE',
+      repeatable: true,
+      help: 'answer a proxy that asks at /forward-auth/NAME whether a client may go on: NAME=allow:LIST or NAME=deny:LIST of country codes, EU, EEA, AS13335 and none; then ;private=deny and ;fail=open if wanted. Needs --trust-proxy; repeatable',
+    },
     rate: {
       value: 'N',
       help: `addresses a minute for a key without a rate of its own (default ${DEFAULT_RATE}; 0 for no limit)`,
@@ -262,6 +278,8 @@ are being processed.`,
     },
   },
   examples: {
+    'ipatlas serve --trust-proxy 127.0.0.1 --forward-auth shop=allow:EU,CH':
+      'also answers a proxy on this machine whether a client is in the European Union or in Switzerland',
     'ipatlas serve': 'listens on port 8080, on all addresses',
     'ipatlas serve --host 127.0.0.1 --port 9000 --trust-proxy 127.0.0.1 --workers 0':
       'one process per core, after a proxy on this machine',

@@ -69,9 +69,9 @@ export async function listenerOf(deps: AppDeps): Promise<RequestListener> {
 }
 
 /** Starts a server for an app, on the IPv4 loopback address. */
-export async function startServer(deps: AppDeps, options: HttpServerOptions = {}): Promise<ApiHttpServer> {
+export async function startServer(deps: AppDeps, options: HttpServerOptions = {}, port = 0): Promise<ApiHttpServer> {
   const server = new ApiHttpServer(await listenerOf(deps), options);
-  await listen(server, '127.0.0.1', 0);
+  await listen(server, '127.0.0.1', port);
   return server;
 }
 

@@ -4,6 +4,7 @@ import { isDate } from '../../country/country.js';
 import { needNetworks } from '../../database/fields.js';
 import { HISTORY_RETRY_S } from '../../limits.js';
 import { callerOf } from '../caller.js';
+import type { GateRule } from '../forward-auth.js';
 import { hold, release } from '../http-server.js';
 import type { Include, Parameter, QueryParameters } from '../include.js';
 import { originError, originOf, presentedKey } from '../keys/auth.js';
@@ -44,6 +45,8 @@ export interface AppDeps {
   /** Where clients find the service, for the OpenAPI document and the page. */
   baseUrls?: BaseUrls | undefined;
   pageKeys: PageKeys;
+  /** Rules for proxies that ask whether a client may go on. */
+  forwardAuth?: readonly GateRule[];
   page: PageSettings;
   publicDatabase: PublicDatabase;
   /** Makes and revokes keys of people who sign up. */

@@ -192,6 +192,11 @@ export class ServedRelease extends ServedAnswers {
     return this.#database.sources();
   }
 
+  /** Returns a prepared search for fields. */
+  search(fields: readonly ResultField[]): FieldSearch {
+    return new FieldSearch(fields, this.sources());
+  }
+
   /** Returns the headers that say which release answers and how old its data is, in seconds. */
   headers(): Headers {
     const second = Math.floor(Date.now() / 1000);

@@ -1,0 +1,127 @@
+/**
+ * The rules of forward auth: a proxy asks before each request whether its client may go on. A rule is fixed when the server
+ * starts, `NAME=allow:LIST` or `NAME=deny:LIST`, with `;private=deny` and `;fail=open`.
+ */
+import { continentTable } from '../country/continents.js';
+import { type CountryList, isListed, parseCountryList } from '../country/memberships.js';
+import type { Manifest } from '../database/release.js';
+import { misuse } from '../errors.js';
+import type { ServedRelease } from './releases/served-release.js';
+
+export interface GateRule {
+  name: string;
+  /** Whether the clients in the list are let in, or those that are not. */
+  allows: boolean;
+  countries: CountryList;
+  /** Numbers of autonomous systems in the list. */
+  asns: ReadonlySet<number>;
+  /** Whether addresses without a country are in the list. */
+  hasNone: boolean;
+  /** Whether clients with an address that is not of the Internet are let in. */
+  allowsPrivate: boolean;
+  /** Whether clients are let in while no database is loaded. */
+  failsOpen: boolean;
+}
+
+/** Why an address is of a private client: it is not routed on the Internet. */
+const PRIVATE_REASONS = ['private', 'shared', 'loopback', 'link_local'];
+
+/** What a rule says about an address, and the headers that say what is known of it. */
+export interface GateDecision {
+  isAllowed: boolean;
+  headers: readonly string[];
+}
+
+/** The headers of what is not known. All are always sent, so that none that the client sent survives. */
+export const UNKNOWN_HEADERS: readonly string[] = ['x-country-code', '', 'x-in-eu', '', 'x-asn', ''];
+
+/**
+ * Parses a rule.
+ *
+ * @throws AtlasError E_USAGE if it is not one, or has an unknown code
+ */
+export function parseGateRule(text: string): GateRule {
+  const bad = (problem: string): never => {
+    throw misuse(
+      `--forward-auth ${JSON.stringify(text)}: ${problem}; write NAME=allow:LIST or NAME=deny:LIST, such as shop=allow:EU,CH`,
+    );
+  };
+  const [, name = '', action = '', list = '', rest = ''] =
+    /^([\w.-]{1,64})=(allow|deny):([^;]*)((?:;[^;]*)*)$/.exec(text) ?? bad('it is not a rule');
+  const options = rest.split(';').slice(1);
+  for (const [index, option] of options.entries()) {
+    if (!/^(private=(allow|deny)|fail=(open|closed))$/.test(option)) bad(`${JSON.stringify(option)} is no option`);
+    const key = option.split('=')[0]!;
+    if (options.findIndex((one) => one.startsWith(key)) < index) bad(`${key} is there twice`);
+  }
+  const asns = new Set<number>();
+  const countries: string[] = [];
+  let hasNone = false;
+  for (const word of list.split(',').map((part) => part.trim())) {
+    const [, asn] = /^AS(\d{1,10})$/i.exec(word) ?? [];
+    if (/^none$/i.test(word)) hasNone = true;
+    else if (asn !== undefined && Number(asn) < 2 ** 32) asns.add(Number(asn));
+    else if (/^kind:/i.test(word)) bad(`the release does not say the kinds of addresses, which ${word} needs`);
+    else countries.push(word);
+  }
+  const parsed = parseCountryList(countries, `--forward-auth ${name}`);
+  const known = continentTable();
+  for (const code of parsed.codes) if (!known.has(code)) bad(`${code} is not a country`);
+  return {
+    ...{ name, allows: action === 'allow', countries: parsed, asns, hasNone },
+    allowsPrivate: !options.includes('private=deny'),
+    failsOpen: options.includes('fail=open'),
+  };
+}
+
+/** Returns the first rule that needs networks, if the release has none: it lets nobody in. */
+export function ruleWithoutNetworks(rules: readonly GateRule[], { counts }: Manifest): GateRule | undefined {
+  return counts.networks === undefined ? rules.find(({ asns }) => asns.size > 0) : undefined;
+}
+
+/** Returns the function that applies a rule to an address, with the answers of a release. */
+function prepare(
+  { allows, countries, asns, hasNone, allowsPrivate }: GateRule,
+  release: ServedRelease,
+): (ip: string) => GateDecision | undefined {
+  const search = release.search(['country_code', 'is_eu', 'reason', ...(release.hasNetworks ? ['asn'] : [])]);
+  const country = search.each(['country_code', 'is_eu', 'reason'], ({ country_code, is_eu, reason }) => {
+    const code = country_code as string | null;
+    return {
+      isPrivate: PRIVATE_REASONS.includes(String(reason)),
+      isInList: code === null ? hasNone : isListed(countries, code, is_eu === true, release.asOf),
+      headers: ['x-country-code', code ?? '', 'x-in-eu', code === null ? '' : String(is_eu)],
+    };
+  });
+  const network = search.each(['asn'], ({ asn }) => ({
+    isInList: asns.has(asn as number),
+    headers: ['x-asn', String(asn ?? '')],
+  }));
+  const isBlind = asns.size > 0 && !release.hasNetworks;
+  return (ip) => {
+    if (!search.find(ip)) return undefined;
+    const [where, who] = [country(), network()];
+    const isInList = where.isInList || who.isInList;
+    const isAllowed = !isBlind && (where.isPrivate ? allowsPrivate : isInList === allows);
+    return { isAllowed, headers: [...where.headers, ...who.headers] };
+  };
+}
+
+export class Gate {
+  readonly rule: GateRule;
+  #release: ServedRelease | undefined;
+  #decide: (ip: string) => GateDecision | undefined = () => undefined;
+
+  constructor(rule: GateRule) {
+    this.rule = rule;
+  }
+
+  /** Returns what the rule says about an address; undefined if the text is no address. */
+  decide(ip: string, release: ServedRelease): GateDecision | undefined {
+    if (release !== this.#release) {
+      this.#decide = prepare(this.rule, release);
+      this.#release = release;
+    }
+    return this.#decide(ip);
+  }
+}
