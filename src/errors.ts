@@ -143,7 +143,10 @@ export const WIRE_ERRORS = {
   key_not_self_issued: { status: 403, message: 'Only the operator can revoke this key' },
   origin_refused: { status: 403, message: 'The API key must not be used from this origin' },
   client_refused: { status: 403, message: 'Not allowed from this address' },
-  client_unknown: { status: 403, message: 'Only trusted proxies may ask, with the address of the client in X-Forwarded-For' },
+  client_unknown: {
+    status: 403,
+    message: 'Only trusted proxies may ask, with the address of the client in X-Forwarded-For',
+  },
   keyless_off: { status: 403, message: 'Lookups need an API key here' },
   not_found: { status: 404, message: 'Not found' },
   method_not_allowed: { status: 405, message: 'Method not allowed' },
