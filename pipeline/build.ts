@@ -119,6 +119,7 @@ function manifestInputs(
     rejected: ingested[index]!.rejected,
     format: source.format,
     ...(merge === 'evidence' && { lineage: source.lineage, kind: source.kind, space: source.space }),
+    ...(merge === 'evidence' && source.interpolates && { interpolates: true }),
     ...(merge === 'evidence' && source.asns.length > 0 && { asns: source.asns }),
     ...(dataDate && { data_date: dataDate.date, data_date_evidence: dataDate.evidence }),
     ...(dateProblem !== undefined && { data_date_problem: dateProblem }),

@@ -17,7 +17,7 @@ import type { FetchedSource } from './stage.js';
  * Version of the rules by which files become ranges. It must change with every rule of reading and merging, so that the same
  * files are built again; the version of ipatlas does not count, nor what a server says about a file.
  */
-const RULES_VERSION = 2;
+const RULES_VERSION = 3;
 
 export interface ReleaseIdentity {
   /** `YYYY-MM-DD-` and twelve hex digits. */
@@ -65,7 +65,10 @@ export function identifyRelease(
     })),
     // They change nothing if sources are merged by priority.
     ...(merge === 'evidence' && {
-      evidence: sources.map(({ source: { lineage, kind, space, asns } }) => [lineage, kind, space, ...asns]),
+      evidence: sources.map(({ source: { lineage, kind, interpolates, space, asns } }) => {
+        return [lineage, kind, interpolates, space, ...asns];
+      }),
+      anycast: reference.anycast.map(({ block }) => block),
     }),
     countries: [...countries.values()],
     aliases: [...reference.aliases],

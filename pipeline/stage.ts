@@ -111,6 +111,11 @@ export interface IngestedSource {
   rows: number;
   /** Number of rows that could not be parsed. */
   rejected: number;
+  /**
+   * The prefixes of a list: all of an operator's, or those of a source whose rows name no country. The value is 1 for prefixes that are
+   * anycast by what the operator says, else 0.
+   */
+  listed?: { v4: BoundedRanges; v6: BoundedRanges } | undefined;
   /** Which network announces each range, if the source says so; it then has no countries. */
   networks?: IngestedNetworks | undefined;
 }

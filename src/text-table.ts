@@ -10,8 +10,8 @@ export function printable(text: string): string {
 }
 
 /** Returns a number with its noun: `1 line`, `1,000 lines`. */
-export function counted(count: number, noun: string): string {
-  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
+export function counted(count: number, noun: string, plural = `${noun}s`): string {
+  return `${grouped(count)} ${count === 1 ? noun : plural}`;
 }
 
 /**

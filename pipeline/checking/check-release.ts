@@ -14,6 +14,7 @@ import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import type { Override } from '../config/overrides.js';
 import type { Reference } from '../config/reference.js';
 import type { OwnedRange, SourceEvidence } from '../merging/evidence.js';
+import { anycastOf } from '../merging/range-merger.js';
 import type { IngestedSource } from '../stage.js';
 import { type FixedRange, lastAddress, type PlainRange, type PlainRow, PlainRules, PlainSpace } from './plain-rules.js';
 import type { SampledRow } from './sample.js';
@@ -193,7 +194,18 @@ export class ReleaseCheck {
       const { result } = override;
       return { ...plain(override), answer: result.kind === 'country' ? result.code : result.reason, kind: 'override' };
     });
-    this.#fixed = [...special, ...own];
+    const listed = sources.flatMap(anycastOf).flatMap(({ family, count, first, last }) => {
+      const words = family === 4 ? 1 : 4;
+      const range = (i: number): PlainRange => ({
+        first: numberOf(first, i * words, words),
+        last: numberOf(last, i * words, words),
+      });
+      return Array.from({ length: count }, (_, i) => ({ family, ...range(i) }));
+    });
+    const anycast = [...reference.anycast.map(plain), ...listed].map((range): FixedRange => {
+      return { ...range, answer: '', kind: 'anycast' };
+    });
+    this.#fixed = [...special, ...own, ...anycast];
     const hasRegistry = (family: Family): boolean =>
       sources.some((source, position) => evidence?.[position]?.kind === 'registry' && source[`v${family}`].count > 0);
     this.#rules = new PlainRules(special, evidence, { 4: hasRegistry(4), 6: hasRegistry(6) });

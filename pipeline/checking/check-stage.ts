@@ -82,8 +82,8 @@ export async function checkStoredRelease(dataDir: string, dir: string): Promise<
     throw new AtlasError('E_NO_DATABASE', `${found}, which ${manifest.id} was made from, is not stored; ${advice}`);
   };
   const asns = new Set(manifest.inputs.flatMap((input) => input.asns ?? []));
-  const inputs = manifest.inputs.map(({ id, format, files }) => ({
-    ...{ source: { id, format, maxRejectShare: 1 }, fetched: { files: stored(files) }, asns },
+  const inputs = manifest.inputs.map(({ id, format, kind, files }) => ({
+    ...{ source: { id, format, kind, maxRejectShare: 1 }, fetched: { files: stored(files) }, asns },
   }));
   const own = manifest.overrides && stored([manifest.overrides])[0]!;
   const overrides = own === undefined ? [] : loadOverrides(own.path, reference, manifest.as_of).rows;

@@ -22,14 +22,16 @@ export interface PlainRow extends PlainRange {
 export interface PlainVoter {
   lineage: string;
   kind: string;
+  /** Whether its publisher interpolates between the networks that it measured. */
+  interpolates: boolean;
 }
 
-/** A range whose meaning is fixed: one of IANA's registries, or a row of overrides.csv. */
+/** A range whose meaning is fixed: one of IANA's registries, a row of overrides.csv, or anycast space. */
 export interface FixedRange extends PlainRange {
   family: Family;
   answer: string;
-  /** `embedded`: addresses in it carry an IPv4 address. */
-  kind: 'override' | 'over' | 'under' | 'embedded';
+  /** `embedded`: addresses in it carry an IPv4 address. `anycast` has no answer of its own. */
+  kind: 'override' | 'over' | 'under' | 'embedded' | 'anycast';
 }
 
 const BITS = { 4: 32n, 6: 128n } as const;
@@ -108,7 +110,8 @@ export class PlainRules {
       const isRegistry = ({ source }: PlainRow): boolean => voters[source]!.kind === 'registry';
       const isDelegated = !this.#hasRegistry[family] || rows.some(isRegistry);
       if (!isDelegated && fixed.some(({ kind }) => kind === 'embedded')) return undefined;
-      const winner = this.#vote(family, named, voters, isDelegated);
+      const isAnycast = fixed.some(({ kind }) => kind === 'anycast');
+      const winner = this.#vote(family, named, voters, isDelegated, isAnycast);
       if (winner !== undefined) return winner;
       if (!isDelegated) return 'unallocated';
     }
@@ -156,6 +159,7 @@ export class PlainRules {
     rows: readonly PlainRow[],
     voters: readonly PlainVoter[],
     isDelegated: boolean,
+    isAnycast: boolean,
   ): string | undefined {
     // Of each source the narrowest row.
     const sources = [...new Set(rows.map(({ source }) => source))];
@@ -176,13 +180,18 @@ export class PlainRules {
         kindOf(row) === 'geolocation' && row.answer !== answer && size(row) >= WIDE[family];
       votes = votes.filter((row) => !isTooWide(row));
     }
+    const registries = voters.filter(({ kind }) => kind === 'registry').map(({ lineage }) => lineage);
+    const locates = (row: PlainRow): boolean => kindOf(row) === 'geolocation' && !registries.includes(lineageOf(row));
+    const isOperatorsWord = (row: PlainRow): boolean =>
+      kindOf(row) === 'geolocation' && !locates(row) && size(row) < NETWORK[family];
+    if ((isAnycast || votes.some(isOperatorsWord)) && !votes.every(locates))
+      votes = votes.filter((row) => !locates(row));
     const isInterpolated = (row: PlainRow): boolean =>
-      kindOf(row) === 'geolocation' && (row.first % NETWORK[family] !== 0n || (row.last + 1n) % NETWORK[family] !== 0n);
+      voters[row.source]!.interpolates &&
+      (row.first % NETWORK[family] !== 0n || (row.last + 1n) % NETWORK[family] !== 0n);
     if (!votes.every(isInterpolated)) votes = votes.filter((row) => !isInterpolated(row));
 
-    const registries = voters.filter(({ kind }) => kind === 'registry').map(({ lineage }) => lineage);
-    const isLocated = (row: PlainRow): boolean =>
-      kindOf(row) === 'geolocation' && !registries.includes(lineageOf(row)) && !isInterpolated(row);
+    const isLocated = (row: PlainRow): boolean => locates(row) && !isInterpolated(row);
     const strength = (answer: string | undefined): number => {
       const same = votes.filter((row) => row.answer === answer);
       return 2 * same.length + (same.some(isLocated) ? 1 : 0);

@@ -2,6 +2,7 @@
 import path from 'node:path';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../../src/address/embedded.js';
 import { type Family, parseAddress } from '../../src/address/parse.js';
+import { addressWords } from '../../src/address/words.js';
 import { type Assignment, isReason, type Reason } from '../../src/country/assignment.js';
 import { type CountryGroup, type CountryReference, isDate, type Membership } from '../../src/country/country.js';
 import { packageFile } from '../../src/package-root.js';
@@ -44,12 +45,24 @@ export interface NetworkSentinel {
   why: string;
 }
 
+/** A block of addresses that its operator serves from many places. */
+export interface AnycastBlock {
+  family: Family;
+  first: Uint32Array;
+  last: Uint32Array;
+  /** The block as text, whose service it is, and where its operator says so. */
+  block: string;
+  service: string;
+  origin: string;
+}
+
 /** All reference data. */
 export interface Reference extends CountryReference {
   /** Of nested blocks, the narrowest applies. */
   special: readonly SpecialRange[];
   sentinels: readonly Sentinel[];
   networkSentinels: readonly NetworkSentinel[];
+  anycast: readonly AnycastBlock[];
 }
 
 /** Prefix that marks a reason: `reason:private`. */
@@ -208,6 +221,23 @@ function readNetworkSentinels(table: ConfigTable<'ip' | 'asn' | 'why'>): Network
   });
 }
 
+function readAnycast(table: ConfigTable<'prefix' | 'service' | 'origin' | 'date'>): AnycastBlock[] {
+  return table.rows.flatMap((row) => {
+    const { prefix: block, service, origin, date } = row.cells;
+    needCells(table, row, ['service', 'origin']);
+    if (!isDate(date)) addProblem(table, row.line, `"${date}": write a day as YYYY-MM-DD`);
+    const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
+    const cidr = parseCidr(block, first, last);
+    if (cidr === undefined || cidr.hostBitsSet || !block.includes('/')) {
+      addProblem(table, row.line, `prefix "${block}" is not a CIDR block`);
+      return [];
+    }
+    const { family } = cidr;
+    const words = addressWords(family);
+    return [{ family, first: first.slice(0, words), last: last.slice(0, words), block, service, origin }];
+  });
+}
+
 let packaged: Reference | undefined;
 
 /**
@@ -236,6 +266,7 @@ export function readReference(folder: string): Reference {
     special: readConfigTable(file('special-purpose.csv'), SPECIAL_COLUMNS),
     sentinels: readConfigTable(file('sentinels.csv'), ['ip', 'expected', 'why']),
     networkSentinels: readConfigTable(file('network-sentinels.csv'), ['ip', 'asn', 'why']),
+    anycast: readConfigTable(file('anycast.csv'), ['prefix', 'service', 'origin', 'date']),
   };
   const countries = readCountries(tables.countries);
   const reference: Reference = {
@@ -245,6 +276,7 @@ export function readReference(folder: string): Reference {
     special: readSpecial(tables.special),
     sentinels: readSentinels(tables.sentinels, countries),
     networkSentinels: readNetworkSentinels(tables.networkSentinels),
+    anycast: readAnycast(tables.anycast),
   };
   refuseProblems(Object.values(tables));
   return reference;

@@ -138,6 +138,7 @@ interface SourceEntry {
   corrections?: string;
   lineage?: string;
   kind?: SourceKind;
+  interpolates?: boolean;
   space?: string[];
   asns?: number[];
   optional?: boolean;
@@ -259,6 +260,7 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
       corrections: source.corrections ?? '',
       lineage: source.lineage ?? source.id,
       kind: source.kind ?? 'other',
+      interpolates: source.interpolates ?? false,
       space: source.space ?? [],
       asns: source.asns ?? [],
       optional: source.optional ?? false,

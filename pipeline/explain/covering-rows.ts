@@ -12,7 +12,7 @@ import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { type OwnedRange, undelegatedSpace } from '../merging/evidence.js';
 import type { CsvFile } from '../source-formats/csv-file.js';
 import { hasNetworks } from '../source-formats/formats.js';
-import { readSource, type SourceResult } from '../source-formats/read-source.js';
+import { ANYCAST, readSource, type SourceResult } from '../source-formats/read-source.js';
 import type { FetchedFile, IngestedSource } from '../stage.js';
 
 /** An address to explain. */
@@ -27,12 +27,13 @@ export type RowOrigin =
   /** Position of the source in the list of inputs, and the code as the source writes it. */
   | { kind: 'source'; position: number; code: string }
   | { kind: 'undelegated' }
+  | { kind: 'anycast' }
   | { kind: 'special'; range: SpecialRange }
   | { kind: 'override'; override: Override };
 
 /** A row that covers a target. */
 export interface CoveringRow {
-  /** Id of the source, or `undelegated`, `special-purpose` or `overrides`. */
+  /** Id of the source, or `undelegated`, `anycast`, `special-purpose` or `overrides`. */
   source: string;
   origin: RowOrigin;
   target: Target;
@@ -72,8 +73,8 @@ export function cachedInput(dataDir: string, files: readonly ManifestFile[]): Fe
 
 /** Returns how an input takes part in merging by evidence. */
 export function evidenceOf({ inputs }: Manifest) {
-  const sources = inputs.flatMap(({ lineage, kind, space = [], asns = [] }) =>
-    lineage === undefined || kind === undefined ? [] : [{ lineage, kind, space, asns }],
+  const sources = inputs.flatMap(({ lineage, kind, interpolates = false, space = [], asns = [] }) =>
+    lineage === undefined || kind === undefined ? [] : [{ lineage, kind, interpolates, space, asns }],
   );
   return sources.length === 0 ? undefined : sources;
 }
@@ -105,7 +106,7 @@ function eachInside(
 /** Reads one source, and finds its rows that cover an address. */
 async function rowsOfSource(
   place: number,
-  { id, format }: ManifestInput,
+  { id, format, kind }: ManifestInput,
   files: FetchedFile[],
   asns: ReadonlySet<number>,
   targets: SortedTargets,
@@ -114,24 +115,25 @@ async function rowsOfSource(
   const isOfNetworks = hasNetworks(format);
   const rows: CoveringRow[] = [];
   const located = new Map<CsvFile, Map<number, CoveringRow[]>>();
-  const source = { source: { id, format, maxRejectShare: 1 }, fetched: { files }, asns };
+  const source = { source: { id, format, kind, maxRejectShare: 1 }, fetched: { files }, asns };
   const result = await readSource(
     source,
     () => {},
     ({ family, first, last, code, file, written }) => {
       eachInside(targets, family, first, last, (target) => {
-        const country = isOfNetworks ? undefined : resolveCountry(reference, code);
+        const isAnycast = code === ANYCAST;
+        const country = isOfNetworks || isAnycast ? undefined : resolveCountry(reference, code);
         const words = addressWords(family);
         const covering: CoveringRow = {
           source: id,
-          origin: { kind: 'source', position: place, code },
+          origin: isAnycast ? { kind: 'anycast' } : { kind: 'source', position: place, code },
           target,
           first: first.slice(0, words),
           last: last.slice(0, words),
-          label: isOfNetworks ? code : typeof country === 'object' ? country.code : 'unknown',
+          label: isAnycast ? 'anycast' : isOfNetworks ? code : typeof country === 'object' ? country.code : 'unknown',
           file: file.name,
           line: null,
-          text: code,
+          text: isAnycast ? 'anycast' : code,
         };
         rows.push(covering);
         if (written?.csv === undefined) return;
@@ -183,6 +185,17 @@ function undelegatedRows(registries: readonly IngestedSource[], targets: SortedT
     file: null,
     line: null,
     text: 'no registry has delegated this range',
+  }));
+}
+
+function anycastRows({ anycast }: Reference, targets: SortedTargets): CoveringRow[] {
+  return rowsOfRanges(targets, anycast, ({ block, service, origin }) => ({
+    source: 'anycast',
+    origin: { kind: 'anycast' },
+    label: 'anycast',
+    file: null,
+    line: null,
+    text: `${block} ${service} (${origin})`,
   }));
 }
 
@@ -260,6 +273,7 @@ export async function findCoveringRows(
     if (isRegistry) registries.push(result.ingested);
   }
   if (areRegistriesKnown) add(undelegatedRows(registries, sorted));
+  if (evidenceOf(manifest) !== undefined) add(anycastRows(reference, sorted));
   add(specialRows(reference, sorted));
   if (overrides !== undefined) {
     const files = cachedInput(dataDir, [overrides]);

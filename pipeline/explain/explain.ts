@@ -157,6 +157,7 @@ function embeddedTarget({ words }: Target, { answer }: MatchedRange): Target | u
 /** Returns the layer of a row in a build. */
 function layerOf({ origin, label }: CoveringRow, sources: number): number {
   if (origin.kind === 'source') return label === 'unknown' ? LAYERS.noCountry : sourceLayer(origin.position, sources);
+  if (origin.kind === 'anycast') return LAYERS.anycast;
   if (origin.kind === 'special') return origin.range.layer === 'under' ? LAYERS.embedded : LAYERS.special;
   return origin.kind === 'override' ? LAYERS.overrides : LAYERS.undelegated;
 }
@@ -196,6 +197,7 @@ function decide(
     if (origin.kind === 'special') merger.addSpecial(origin.range);
     else if (origin.kind === 'override') merger.addOverride(origin.override);
     else if (origin.kind === 'undelegated') merger.addUndelegated({ family, count: 1, first, last, value: NO_VALUE });
+    else if (origin.kind === 'anycast') merger.addAnycast({ family, count: 1, first, last });
     else {
       const space = OwnerSpace.of(evidence?.[origin.position] ?? { space: [], asns: [] }, owned);
       const layer = sourceLayer(origin.position, manifest.inputs.length);
@@ -204,7 +206,7 @@ function decide(
     // A row that spans an embedded prefix gives several candidates, or none.
     while (rowOf.length < merger.count(family)) rowOf.push(row);
   }
-  return { ...merger.decideAt(family, words, votersOf(evidence ?? [])), rowOf, outsideSpace };
+  return { ...merger.decideAt(family, words, evidence === undefined ? [] : votersOf(evidence)), rowOf, outsideSpace };
 }
 
 const NO_VALUE = new Uint16Array(1);
@@ -215,6 +217,9 @@ const CUT_OUT = 'it spans a prefix whose addresses have the country of the IPv4 
 /** Why a row has no vote, by the reason. */
 const DROPPED: Record<DropReason, (family: Family) => string> = {
   'too wide': () => 'its range is too wide for a location that contradicts the registry',
+  operator: (family) =>
+    `a row of the lineage of the registries is smaller than a /${NETWORK_PREFIX[family]}: an operator's own word`,
+  anycast: () => 'the address is anycast, and a location of it is only the one that was near',
   interpolated: (family) => `it begins or ends inside a /${NETWORK_PREFIX[family]}, so it is interpolated`,
 };
 
@@ -298,6 +303,7 @@ function explainStep(
       vote.counted.some((counts, voter) => counts && rowOf[vote.candidates[voter]!] === row));
   const whyNot = (row: CoveringRow): string => {
     if (outsideSpace.has(row)) return OUTSIDE_SPACE;
+    if (row.origin.kind === 'anycast') return 'it says that the address is anycast, and names no country';
     if (!decided.covering.some((candidate) => rowOf[candidate] === row)) return CUT_OUT;
     const isVote = vote !== undefined && row.origin.kind === 'source' && row.label !== 'unknown';
     return isVote ? whyOutvoted(row, winner!, decided, lineages!) : whyLost(row, winner!, inputs.length);

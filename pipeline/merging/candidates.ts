@@ -2,7 +2,7 @@
 import type { Family } from '../../src/address/parse.js';
 import { compareAddresses, nextAddress, previousAddress } from '../../src/address/words.js';
 import { RangeBuilder } from '../../src/range/columns.js';
-import { UNDELEGATED_LAYER } from '../../src/range/vote.js';
+import { ANYCAST_LAYER, UNDELEGATED_LAYER } from '../../src/range/vote.js';
 import type { SpecialRange } from '../config/reference.js';
 
 /**
@@ -13,14 +13,16 @@ import type { SpecialRange } from '../config/reference.js';
  * 0. `noCountry`: a source covers the range but names no country. The layer exists only so that the result can be
  *    `unknown` instead of `unallocated`.
  * 1. `embedded`: prefixes whose addresses carry an IPv4 address; the country of that address is the result.
- * 2. to 29. the sources, see {@link sourceLayer}.
- * 29. `undelegated`: space that no registry has delegated, if sources are merged by evidence; see src/range/vote.ts, rule 6.
+ * 2. to 27. the sources, see {@link sourceLayer}.
+ * 28. `anycast`: anycast space, if sources are merged by evidence; see src/range/vote.ts, rule 7.
+ * 29. `undelegated`: space that no registry has delegated, if sources are merged by evidence; see src/range/vote.ts, rule 8.
  * 30. `special`: IANA's special-purpose registries.
  * 31. `overrides`: the user's overrides.
  */
 export const LAYERS = {
   noCountry: 0,
   embedded: 1,
+  anycast: ANYCAST_LAYER,
   undelegated: UNDELEGATED_LAYER,
   special: 30,
   overrides: 31,

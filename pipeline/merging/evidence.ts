@@ -4,7 +4,7 @@ import { addressWords, compareAddresses, copyAddress, nextAddress, previousAddre
 import { parseCidr } from '../../src/range/cidr.js';
 import { type BoundedRanges, RangeBuilder } from '../../src/range/columns.js';
 import type { SourceKind, Voter } from '../../src/range/vote.js';
-import { sourceLayer } from './candidates.js';
+import { LAYERS, sourceLayer } from './candidates.js';
 
 /** How the rows of several sources become one list of ranges. */
 const MERGE_STRATEGIES = ['priority', 'evidence'] as const;
@@ -19,6 +19,8 @@ export interface SourceEvidence {
   space: readonly string[];
   /** AS numbers of the owner: the space that is delegated to their holders or announced by them is the owner's. */
   asns: readonly number[];
+  /** Whether its publisher interpolates between the networks that it measured. */
+  interpolates: boolean;
 }
 
 /** A range that belongs to the network with an AS number. */
@@ -30,13 +32,13 @@ export interface OwnedRange {
   last: Uint32Array;
 }
 
-/** Returns the voters for sources in the order in which they are listed. */
+/** Returns the voters for sources in the order in which they are listed, and at the end that of anycast space. */
 export function votersOf(sources: readonly SourceEvidence[]): Voter[] {
-  return sources.map(({ lineage, kind }, position) => ({
-    layer: sourceLayer(position, sources.length),
-    lineage,
-    kind,
-  }));
+  const voters = sources.map(({ lineage, kind, interpolates }, position): Voter => {
+    return { layer: sourceLayer(position, sources.length), lineage, kind, interpolates };
+  });
+  // Anycast space has a layer of its own, whichever source says it.
+  return [...voters, { layer: LAYERS.anycast, lineage: '', kind: 'anycast' }];
 }
 
 /** The space in which the rows of a source count. */

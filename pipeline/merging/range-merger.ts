@@ -3,7 +3,7 @@ import type { Family } from '../../src/address/parse.js';
 import { rangeContains } from '../../src/address/words.js';
 import type { Assignment } from '../../src/country/assignment.js';
 import { type Country, type CountryReference, resolveCountry } from '../../src/country/country.js';
-import type { BoundedRanges, CandidateRanges, MergedRanges } from '../../src/range/columns.js';
+import { type BoundedRanges, type CandidateRanges, type MergedRanges, RangeBuilder } from '../../src/range/columns.js';
 import { CoveringCandidates, mergeRanges } from '../../src/range/merge.js';
 import { layersOf, VoteCounter, type Voter, voteRanges } from '../../src/range/vote.js';
 import { type RangeRecord, recordKey } from '../../src/rangefile/layout.js';
@@ -161,6 +161,11 @@ export class RangeMerger {
     for (let i = 0; i < count; i++) builder.addExceptEmbedded(first, last, i, UNALLOCATED, LAYERS.undelegated);
   }
 
+  /** Adds anycast space. */
+  addAnycast({ family, count, first, last }: Pick<BoundedRanges, 'family' | 'count' | 'first' | 'last'>): void {
+    for (let i = 0; i < count; i++) this.#builders[family].add(first, last, i, UNALLOCATED, LAYERS.anycast);
+  }
+
   addSpecial({ family, first, last, result, layer }: SpecialRange): void {
     const record = this.#records.indexOf(result);
     const builder = this.#builders[family];
@@ -217,6 +222,16 @@ export class RangeMerger {
   }
 }
 
+/** Returns what a source says to be anycast space. */
+export function anycastOf({ listed }: IngestedSource): BoundedRanges[] {
+  return [listed?.v4, listed?.v6].flatMap((ranges) => {
+    if (ranges === undefined) return [];
+    const builder = new RangeBuilder(ranges.family, 0);
+    for (let i = 0; i < ranges.count; i++) if (ranges.value[i] === 1) builder.add(ranges.first, ranges.last, i, 1);
+    return [builder.finish()];
+  });
+}
+
 /** Merges the sources by priority or by evidence, with the special-purpose ranges and overrides above them. */
 export function mergeSources(input: MergeInput): MergeResult {
   const { sources, reference, countries, overrides, evidence, owned = [] } = input;
@@ -237,6 +252,10 @@ export function mergeSources(input: MergeInput): MergeResult {
     );
   merger.addUndelegated(undelegatedIn(4));
   merger.addUndelegated(undelegatedIn(6));
+  if (evidence !== undefined) {
+    for (const block of reference.anycast) merger.addAnycast({ ...block, count: 1 });
+    for (const source of sources) for (const ranges of anycastOf(source)) merger.addAnycast(ranges);
+  }
   for (const range of reference.special) merger.addSpecial(range);
   for (const override of overrides) merger.addOverride(override);
   const merge = (candidates: CandidateRanges): MergedRanges =>

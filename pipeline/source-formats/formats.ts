@@ -77,6 +77,8 @@ export interface FormatConfig {
   /** The column of the AS number, with or without `AS`, and that of the network's name, if there is one. */
   asn?: Column;
   name?: Column;
+  /** Whether the rows say nothing of their ranges but that they are in the list. */
+  list?: true;
   skip?: SkipRule[];
 }
 
@@ -111,7 +113,7 @@ export interface Format {
   skipRows: number;
   ranges: readonly RangeFiles[];
   /** What a row says about its range: its country, or the network that announces it. */
-  content: { country: Column | CountryJoin } | { asn: Column; name: Column | undefined };
+  content: { country: Column | CountryJoin } | { asn: Column; name: Column | undefined } | { list: true };
   skip: readonly SkipRule[];
 }
 
@@ -207,6 +209,16 @@ export const BUILT_IN_FORMATS: Readonly<Record<string, BuiltInConfig>> = {
     ranges: [{ files: ['*'], cidr: { network: 0 } }],
     country: 1,
   },
+  // A CIDR block or an address a line.
+  'cidr-list': { comment: '#', quote: null, ranges: [{ files: ['*'], cidr: { network: 0 } }], list: true },
+  // LACeS, the census of anycast prefixes of the University of Twente: prefix,number_of_sites,backing_prefix. What has one site is in
+  // one place.
+  'laces-csv': {
+    header: 'optional',
+    ranges: [{ files: ['*'], cidr: { network: 0 } }],
+    list: true,
+    skip: [{ column: 1, values: ['0', '1'] }],
+  },
   // Lists of the cloud operators. `data/reference/operator-regions.csv` has the countries of their regions.
   'aws-ip-ranges': { operator: 'aws' },
   'azure-service-tags': { operator: 'azure' },
@@ -244,9 +256,14 @@ export function resolveFormat(reference: string | object): Format | MmdbFormat |
     minAllowedRejects: config.minAllowedRejects ?? { rows: 0, share: 0 },
     skipRows: config.skipRows ?? 0,
     ranges: config.ranges,
-    content: config.asn === undefined ? { country: config.country! } : { asn: config.asn, name: config.name },
+    content: contentOf(config),
     skip: config.skip ?? [],
   };
+}
+
+function contentOf({ asn, name, list, country }: FormatConfig): Format['content'] {
+  if (list === true) return { list };
+  return asn === undefined ? { country: country! } : { asn, name };
 }
 
 /** Returns whether the rows of a format say which network announces a range, instead of its country. */

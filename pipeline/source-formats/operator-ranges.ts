@@ -31,6 +31,8 @@ export interface OperatorPrefix {
   region: string;
   /** A part of the region that may be in another country; empty if the list has none. */
   zone: string;
+  /** Whether it need not be in its region. */
+  isElsewhere?: boolean;
 }
 
 /** A JSON value from outside: nothing about its form is certain. */
@@ -54,16 +56,15 @@ function listOf(value: Json, key: string): Json[] {
 
 /** Returns the prefixes of each format; what has another form than documented is left out or empty. */
 const READERS: Record<Operator, (list: Json) => OperatorPrefix[]> = {
-  // https://docs.aws.amazon.com/vpc/latest/userguide/aws-ip-ranges.html. Prefixes of EC2 only: those of other services,
-  // such as the edge locations of CloudFront, need not be in their region.
+  // https://docs.aws.amazon.com/vpc/latest/userguide/aws-ip-ranges.html. Prefixes of other services than EC2, such as the edge
+  // locations of CloudFront, need not be in their region.
   aws: (list) =>
-    [...listOf(list, 'prefixes'), ...listOf(list, 'ipv6_prefixes')]
-      .filter((entry) => textOf(entry, 'service') === 'EC2')
-      .map((entry) => ({
-        prefix: textOf(entry, 'ip_prefix') || textOf(entry, 'ipv6_prefix'),
-        region: textOf(entry, 'region'),
-        zone: textOf(entry, 'network_border_group'),
-      })),
+    [...listOf(list, 'prefixes'), ...listOf(list, 'ipv6_prefixes')].map((entry) => ({
+      prefix: textOf(entry, 'ip_prefix') || textOf(entry, 'ipv6_prefix'),
+      region: textOf(entry, 'region'),
+      zone: textOf(entry, 'network_border_group'),
+      isElsewhere: textOf(entry, 'service') !== 'EC2',
+    })),
   // https://learn.microsoft.com/azure/virtual-network/service-tags-overview. The tags of regions have all prefixes of the
   // region; those of services repeat them.
   azure: (list) =>

@@ -3,7 +3,8 @@ import { formatAddress } from '../../src/address/format.js';
 import type { Family } from '../../src/address/parse.js';
 import { AtlasError } from '../../src/errors.js';
 import { RangeBuilder } from '../../src/range/columns.js';
-import { percent } from '../../src/text-table.js';
+import type { SourceKind } from '../../src/range/vote.js';
+import { counted, percent } from '../../src/text-table.js';
 import { matchesPattern } from '../../src/wildcards.js';
 import type { OwnedRange } from '../merging/evidence.js';
 import type { FetchedFile, FetchedSource, IngestedSource } from '../stage.js';
@@ -20,7 +21,7 @@ import {
 } from './formats.js';
 import type { Operator, OperatorRegions } from './operator-ranges.js';
 import { Delegations, NetworkTable } from './ownership.js';
-import { emptyRange, parseCidrRange, rangeParser } from './range-notation.js';
+import { emptyRange, parseCidrRange, type Range, rangeParser } from './range-notation.js';
 import { RecordCount } from './record-count.js';
 import { printable, type Reject, RejectLog } from './rejects.js';
 
@@ -45,11 +46,12 @@ export interface SourceInput {
     id: string;
     /** Name of a built-in format, or a format that its schema accepted. */
     format: string | object;
+    /** What its rows are made of: a list of kind `anycast` says what is anycast. */
+    kind?: SourceKind | undefined;
     /** Share of the source's rows that may be rejected, 0 to 1. */
     maxRejectShare: number;
     /** What to do if it cannot be read. */
     advice?: string;
-    kind?: string;
   };
   fetched: Pick<FetchedSource, 'files'>;
   /** AS numbers of the networks whose space the caller wants to know. */
@@ -72,7 +74,7 @@ export interface LocatedRange {
   family: Family;
   first: Uint32Array;
   last: Uint32Array;
-  /** The country code, as in `codes` of the result; or the AS number, as `AS15169`. */
+  /** The country code, as in `codes` of the result; the AS number, as `AS15169`; or of a prefix that is only listed, `anycast` or nothing. */
   code: string;
   file: FetchedFile;
   /** Undefined in a file without text. */
@@ -129,7 +131,11 @@ export async function readSource(
       noteUnused(files.unused);
       const delegations = asns.size > 0 && 'rir' in format.ranges[0]! ? new Delegations(asns) : undefined;
       if ('asn' in format.content) rows.networks = new NetworkTable(asns);
-      const reader = new CsvSourceReader(rows, format, delegations);
+      if ('list' in format.content) {
+        rows.isList = true;
+        rows.listed = { 4: new RangeBuilder(4), 6: new RangeBuilder(6) };
+      }
+      const reader = new CsvSourceReader(rows, format, source.kind === 'anycast', delegations);
       for (const file of files.locations) await reader.readLocations(file);
       for (const { file, ranges } of files.ranges) await reader.readRanges(file, ranges);
       const shared = delegations?.sharedAsns() ?? [];
@@ -203,6 +209,10 @@ class SourceRows {
   skipped = 0;
   /** The networks so far, if the rows have networks. */
   networks: NetworkTable | undefined;
+  /** Prefixes of a list, if the source is one. */
+  listed: Record<Family, RangeBuilder> | undefined;
+  /** Whether the rows are nothing but its prefixes. */
+  isList = false;
   readonly #id: string;
   readonly #v4 = new RangeBuilder(4);
   readonly #v6 = new RangeBuilder(6);
@@ -233,21 +243,28 @@ class SourceRows {
     this.#onRange({ family, first, last, code: text, file: this.#file!, written });
   }
 
+  /** Adds a prefix of a list. */
+  list({ family, first, last }: Range, isAnycast: boolean, written?: WrittenRow): void {
+    this.listed![family].add(first, last, 0, Number(isAnycast));
+    if (isAnycast) this.#onRange?.({ family, first, last, code: ANYCAST, file: this.#file!, written });
+  }
+
   result(
     maxRejectShare: number,
     owned: readonly OwnedRange[] = [],
     { rows: always, share }: Format['minAllowedRejects'] = { rows: 0, share: 0 },
   ): SourceResult {
-    const { networks } = this;
+    const { networks, listed } = this;
     const rejected = this.rejects.total;
-    const rows = this.#v4.count + this.#v6.count;
+    const rows = this.isList ? listed![4].count + listed![6].count : this.#v4.count + this.#v6.count;
     const limit = Math.max(maxRejectShare, share);
     if (rejected > Math.max(always, limit * (rows + rejected))) throw tooManyRejects(this.rejects, rows, limit);
     if (rows === 0) {
       throw new AtlasError('E_BAD_INPUT', `its files hold no ranges (${this.skipped} rows were skipped)`);
     }
     const columns = { v4: this.#v4.finish(), v6: this.#v6.finish() };
-    const counts = { id: this.#id, rows, rejected };
+    const prefixes = listed && { listed: { v4: listed[4].finish(), v6: listed[6].finish() } };
+    const counts = { id: this.#id, rows, rejected, ...prefixes };
     const ingested: IngestedSource =
       networks === undefined
         ? { ...counts, ...columns, codes: this.codes.codes }
@@ -261,7 +278,10 @@ class SourceRows {
   }
 }
 
-/** The countries of a source that has networks. */
+/** The code of ranges that are anycast, for listeners. */
+export const ANYCAST = 'ANYCAST';
+
+/** The countries of a source that has networks, or is a list. */
 const NO_COUNTRIES = { v4: new RangeBuilder(4, 0).finish(), v6: new RangeBuilder(6, 0).finish(), codes: [] };
 
 /** Reads an MMDB file. A record without a country counts as a row with an empty country column. */
@@ -289,15 +309,21 @@ async function readOperatorFile(
   const { readOperatorPrefixes } = await import('./operator-ranges.js');
   rows.beginFile(file);
   const range = emptyRange();
-  const unknown = new Set<string>();
-  for (const { prefix, region, zone } of await readOperatorPrefixes(file.path, file.name, operator)) {
+  rows.listed ??= { 4: new RangeBuilder(4), 6: new RangeBuilder(6) };
+  /** Regions whose country is not known, with the number of their prefixes. */
+  const unknown = new Map<string, number>();
+  for (const { prefix, region, zone, isElsewhere } of await readOperatorPrefixes(file.path, file.name, operator)) {
     const country = regions.get(`${operator} ${zone}`) ?? regions.get(`${operator} ${region}`);
+    const isGlobal = region.toLowerCase() === 'global';
+    const wrong = parseCidrRange(prefix, range);
+    if (wrong === undefined) rows.list(range, isGlobal);
+    if (isElsewhere === true) continue;
     if (country === undefined && region !== '') {
-      if (region.toLowerCase() !== 'global') unknown.add(region);
+      if (!isGlobal) unknown.set(region, (unknown.get(region) ?? 0) + 1);
       rows.skipped++;
       continue;
     }
-    const problem = country === undefined ? 'the region is missing' : parseCidrRange(prefix, range);
+    const problem = country === undefined ? 'the region is missing' : wrong;
     const code = rows.codes.index(country ?? '');
     if (problem === undefined && typeof code === 'number') {
       const texts = (): string[] => [prefix];
@@ -306,10 +332,10 @@ async function readOperatorFile(
     } else rows.rejects.add(rows.count + 1, `${prefix} ${region}`, problem ?? String(code));
   }
   if (unknown.size > 0) {
-    const shown = [...unknown].sort().slice(0, REGIONS_SHOWN);
-    const names = shown.map((region) => printable(region)).join(', ');
+    const shown = [...unknown].sort(([a], [b]) => (a < b ? -1 : 1)).slice(0, REGIONS_SHOWN);
+    const names = shown.map(([region, count]) => `${printable(region)} (${counted(count, 'prefix', 'prefixes')})`);
     const more = unknown.size > REGIONS_SHOWN ? ` and ${unknown.size - REGIONS_SHOWN} more` : '';
-    note(`${file.name}: no country is known for the regions ${names}${more}; their prefixes are skipped`);
+    note(`${file.name}: no country is known for the regions ${names.join(', ')}${more}; they are skipped`);
   }
 }
 
@@ -317,6 +343,7 @@ async function readOperatorFile(
 class CsvSourceReader {
   readonly #rows: SourceRows;
   readonly #format: Format;
+  readonly #isAnycast: boolean;
   /** Country code by location key, if the format has locations. */
   readonly #locations = new Map<string, string>();
   /** The range of the current row. */
@@ -326,9 +353,10 @@ class CsvSourceReader {
   /** Receives every row if the space of networks is wanted. */
   readonly #delegations: Delegations | undefined;
 
-  constructor(rows: SourceRows, format: Format, delegations?: Delegations) {
+  constructor(rows: SourceRows, format: Format, isAnycast: boolean, delegations?: Delegations) {
     this.#rows = rows;
     this.#format = format;
+    this.#isAnycast = isAnycast;
     this.#delegations = delegations;
   }
 
@@ -392,7 +420,9 @@ class CsvSourceReader {
       const { family, first, last } = this.#range;
       const { notation, columns } = this.#written!;
       const texts = (): string[] => columns.map((column) => cells[column]!.trim());
-      this.#rows.append(family, first, last, found, { csv, row, notation, texts });
+      const written = { csv, row, notation, texts };
+      if ('list' in this.#format.content) this.#rows.list(this.#range, this.#isAnycast, written);
+      else this.#rows.append(family, first, last, found, written);
     } else if (found !== null) {
       this.#rows.rejects.add(row, '', found, breaks);
     }
@@ -405,7 +435,7 @@ class CsvSourceReader {
     const rangeColumns = numbers(notationColumns(ranges));
     this.#written = { notation: ranges, columns: rangeColumns };
     const isJoined = 'country' in content && typeof content.country === 'object';
-    const contentColumns = numbers(isJoined ? (content.country as CountryJoin).keys : [contentColumn(content)]);
+    const contentColumns = numbers(isJoined ? (content.country as CountryJoin).keys : contentColumn(content));
     const width = Math.max(...rangeColumns, ...contentColumns) + 1;
     const isSkipped = skipTest(skip.map((rule) => ({ ...rule, column: columnNumber(rule.column, header) })));
     const parseRange = rangeParser(ranges, rangeColumns);
@@ -414,7 +444,9 @@ class CsvSourceReader {
         ? this.#network(contentColumns[0]!, content.name === undefined ? undefined : columnNumber(content.name, header))
         : isJoined
           ? this.#joinedCountry(contentColumns)
-          : this.#country(contentColumns[0]!);
+          : 'list' in content
+            ? () => 0
+            : this.#country(contentColumns[0]!);
     return (row) => {
       if (isSkipped(row)) {
         this.#rows.skipped++;
@@ -453,9 +485,10 @@ class CsvSourceReader {
   }
 }
 
-/** Returns the column that says what a row is about, if the country is not in another file. */
-function contentColumn(content: Format['content']): Column {
-  return 'asn' in content ? content.asn : (content.country as Column);
+/** Returns the column that says what a row is about, if there is one and the country is not in another file. */
+function contentColumn(content: Format['content']): Column[] {
+  if ('list' in content) return [];
+  return ['asn' in content ? content.asn : (content.country as Column)];
 }
 
 /** Returns whether a row has several words, of which none is an address, a country code or a number. */

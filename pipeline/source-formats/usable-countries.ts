@@ -13,6 +13,7 @@ const MIN_COUNTRY_ROWS_SHARE = 0.5;
  */
 export function checkUsableCountries(source: IngestedSource, reference: CountryReference): void {
   const { id, codes, rows } = source;
+  if (source.v4.count + source.v6.count === 0) return; // networks, or a list
   const rowsOf = new Uint32Array(codes.length);
   for (const { value } of [source.v4, source.v6]) for (const code of value) rowsOf[code]!++;
   const withoutCountry = codes

@@ -59,7 +59,8 @@ export async function ingestSources<Input extends SourceInput>(
     output.owned.push(...result.owned);
     output.samples.push(sample);
     const { id, rows, rejected } = ingested;
-    const { v4, v6 } = ingested.networks ?? ingested;
+    const hasRows = ingested.v4.count + ingested.v6.count > 0;
+    const { v4, v6 } = ingested.networks ?? (hasRows ? ingested : (ingested.listed ?? ingested));
     for (const [name, value] of Object.entries({ rows, ipv4: v4.count, ipv6: v6.count, rejected, skipped })) {
       counts[`${id}.${name}`] = value;
     }

@@ -74,6 +74,8 @@ export interface ManifestInput {
   /** How it took part in merging by evidence; without these keys the sources were merged by priority. */
   lineage?: string;
   kind?: SourceKind;
+  /** Present if its publisher interpolates. */
+  interpolates?: true;
   space?: readonly string[];
   /** AS numbers of the owner, whose space is the owner's too. */
   asns?: readonly number[];
@@ -192,7 +194,7 @@ const PUBLISHED = {
       'kind',
       'space',
     ],
-    ...['asns', 'data_date', 'data_date_evidence', 'data_date_problem', 'seed', 'place', 'files'],
+    ...['interpolates', 'asns', 'data_date', 'data_date_evidence', 'data_date_problem', 'seed', 'place', 'files'],
   ],
 };
 

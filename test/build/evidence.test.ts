@@ -2,7 +2,9 @@ import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { randomWords } from '../../bench/measure.js';
 import { type Explanation, explain, explainAll } from '../../pipeline/explain/explain.js';
+import { formatIPv4 } from '../../src/address/format.js';
 import { openDatabase } from '../../src/database/database.js';
 import { currentReleaseId, MANIFEST_FILE, MIRROR_FILE, namedRelease, RANGE_FILE } from '../../src/database/release.js';
 import { openMirror } from '../../src/mirror/reader.js';
@@ -19,6 +21,7 @@ interface Source {
   rows: string[];
   lineage?: string;
   kind?: string;
+  interpolates?: boolean;
   space?: string[];
   asns?: number[];
   format?: string;
@@ -184,11 +187,11 @@ describe('a build that merges by evidence', () => {
     expect(countryOf('30.16.0.1')).toBe('DE');
   });
 
-  it('gives rows that end inside a network no vote against another lineage, unless their source has no kind, and explains it', async () => {
-    const located = (kind?: string): Source[] => [
+  it('gives rows of a source that interpolates no vote against another lineage if they end inside a network, and explains it', async () => {
+    const located = (interpolates: boolean): Source[] => [
       { id: 'users', lineage: 'rir', kind: 'geolocation', rows: ['30.0.0.0,30.0.3.255,BE', '2a00::,2a00::ffff,BE'] },
       {
-        ...{ id: 'geo', ...(kind !== undefined && { kind }) },
+        ...{ id: 'geo', kind: 'geolocation', interpolates },
         rows: ['30.0.0.0,30.0.0.255,DE', '30.0.1.0,30.0.1.127,DE', '30.1.0.0,30.1.0.127,DE', '2a00::,2a00:0:1::,DE'],
       },
       {
@@ -199,8 +202,8 @@ describe('a build that merges by evidence', () => {
       },
     ];
     const probes = ['30.0.0.1', '30.0.1.1', '30.1.0.1', '2a00::1', '2a00::1:0'];
-    await build(located('geolocation'));
-    // The row of the users' source inside 2a00::/48 is one of a geolocation, too: with no other vote, its lineage is listed first.
+    await build(located(true));
+    // The row of the users' source inside 2a00::/48 is smaller than a network, so it is an operator's own word.
     expect(probes.map(countryOf)).toEqual(['DE', 'BE', 'NL', 'BE', 'NL']);
     const why = async (ip: string) =>
       (await explained(ip)).steps[0]!.rows.map((row) => [row.source, row.label, row.why]);
@@ -223,8 +226,62 @@ describe('a build that merges by evidence', () => {
     expect(stdout).toContain('lost: it begins or ends inside a /24, so it is interpolated');
 
     rmSync(dataDir, { recursive: true });
-    await build([...located().slice(1), ...located().slice(0, 1)]);
-    expect(probes.map(countryOf)).toEqual(['DE', 'DE', 'DE', 'DE', 'DE']);
+    await build([...located(false).slice(1), ...located(false).slice(0, 1)]);
+    expect(probes.map(countryOf)).toEqual(['DE', 'DE', 'DE', 'BE', 'DE']);
+  });
+
+  it('takes the word of an operator before a location, and none of a location in anycast space; explain says so', async () => {
+    const sources: Source[] = [
+      { id: 'users', lineage: 'rir', kind: 'geolocation', rows: ['30.0.5.0,30.0.5.127,BE'] },
+      { id: 'geo', kind: 'geolocation', rows: ['30.0.0.0,30.0.255.255,DE', '8.8.8.0,8.8.8.255,DE'] },
+      { id: 'rir', lineage: 'rir', kind: 'registry', rows: ['30.0.0.0,30.127.255.255,NL', '8.0.0.0,8.255.255.255,US'] },
+      {
+        id: 'census',
+        kind: 'anycast',
+        format: 'laces-csv',
+        rows: ['prefix,number_of_sites,backing_prefix', '30.0.7.0/24,12,30.0.0.0/16', '30.0.8.0/24,1,30.0.0.0/16'],
+      },
+      { id: 'list', kind: 'anycast', format: 'cidr-list', rows: ['# a comment', '30.0.9.0/24', '', '30.0.10.1'] },
+    ];
+    await build(sources);
+    const probes = ['30.0.5.1', '30.0.5.128', '30.0.7.1', '30.0.8.1', '30.0.9.1', '30.0.10.1', '30.0.10.2', '8.8.8.8'];
+    expect(probes.map(countryOf)).toEqual(['BE', 'DE', 'NL', 'DE', 'NL', 'NL', 'DE', 'US']);
+    const rowsAt = async (ip: string) =>
+      (await explained(ip)).steps[0]!.rows.map(({ source, label, why }) => [source, label, why]);
+    expect(await rowsAt('30.0.5.1')).toContainEqual(['geo', 'DE', expect.stringContaining("an operator's own word")]);
+    expect(await rowsAt('30.0.7.1')).toEqual([
+      ['rir', 'NL', null],
+      ['census', 'anycast', expect.stringContaining('names no country')],
+      ['geo', 'DE', 'the address is anycast, and a location of it is only the one that was near'],
+    ]);
+    expect(await rowsAt('8.8.8.8')).toContainEqual(['anycast', 'anycast', expect.any(String)]);
+    const { inputs } = manifestOf(dataDir);
+    expect(inputs.slice(3)).toMatchObject([
+      { kind: 'anycast', rows: 1 },
+      { kind: 'anycast', rows: 2 },
+    ]);
+  });
+
+  it('explain agrees with the release, a third of the addresses in anycast space', async () => {
+    const random = randomWords(11);
+    const row = (code: string): string => {
+      const first = 0x1e000000 + (random() % 65536) * 64;
+      return `${formatIPv4(first)},${formatIPv4(first + (random() % 3 === 0 ? 63 : 1023))},${code}`;
+    };
+    const rows = (codes: string[]) => Array.from({ length: 400 }, (_, i) => row(codes[i % codes.length]!));
+    const anycast = Array.from({ length: 5000 }, () => `${formatIPv4(0x1e000000 + (random() % 16384) * 256)}/24`);
+    await build([
+      { id: 'users', lineage: 'rir', kind: 'geolocation', rows: rows(['BE', 'NL', 'FR']) },
+      { id: 'geo', kind: 'geolocation', interpolates: true, rows: rows(['DE', 'NL']) },
+      { id: 'rir', lineage: 'rir', kind: 'registry', rows: ['30.0.0.0,30.63.255.255,NL'] },
+      { id: 'list', kind: 'anycast', format: 'cidr-list', rows: anycast },
+    ]);
+    const addresses = Array.from({ length: 3000 }, () => formatIPv4(0x1e000000 + (random() % 4194304)));
+    const explanations = await explainAll(dataDir, namedRelease(dataDir, 'current'), addresses);
+    // A note says if the rows give another result than the release.
+    expect(explanations.flatMap(({ notes }) => notes)).toEqual([]);
+    const isAnycast = ({ steps }: Explanation) => steps[0]!.rows.some(({ label }) => label === 'anycast');
+    expect(explanations.filter(isAnycast).length).toBeGreaterThan(600);
   });
 
   it('explains each vote', async () => {

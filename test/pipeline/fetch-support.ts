@@ -20,7 +20,7 @@ export function scratchDir(): string {
 
 export function source(location: Location | Location[], id = 'test', optional = false): SourceConfig {
   const texts = { title: id, license: 'CC0-1.0', attribution: '', homepage: '', corrections: '' };
-  const merging = { lineage: id, kind: 'geolocation' as const, space: [], asns: [], optional };
+  const merging = { lineage: id, kind: 'geolocation' as const, space: [], asns: [], interpolates: false, optional };
   return { id, ...texts, ...merging, locations: [location].flat(), format: 'ip-location-db', maxRejectShare: 0 };
 }
 

@@ -49,8 +49,22 @@ test('a prefix without a region is rejected; one of an unknown region is skipped
     [3, 'the region is missing'],
   ]);
   expect(notes).toEqual([
-    expect.stringMatching(/^a\.json: no country is known for the regions "[^\p{C}]* and 5 more; /u),
+    expect.stringMatching(
+      /^a\.json: no country is known for the regions "[^\p{C}]* \(1 prefix\)[^\p{C}]* and 5 more; /u,
+    ),
   ]);
+});
+
+test('rows of no region, GLOBAL, are anycast; prefixes of other services than EC2 are only listed', async () => {
+  const entry = (ip_prefix: string, region: string, service = 'EC2') => ({ ip_prefix, service, region });
+  const prefixes = [
+    entry('1.0.0.0/24', 'us-east-1'),
+    entry('1.0.1.0/24', 'GLOBAL'),
+    entry('1.0.2.0/24', 'us-east-1', 'S3'),
+  ];
+  const { ingested } = await ingestContents('aws-ip-ranges', { 'a.json': JSON.stringify({ prefixes }) });
+  expect(rangesText(ingested)).toEqual(['1.0.0.0-1.0.0.255 US']);
+  expect([...ingested.listed!.v4.value]).toEqual([0, 1, 0]);
 });
 
 test('a list that is not JSON is refused with the position of the error, without its text', async () => {

@@ -39,9 +39,11 @@ function elect(
   const top = covering.filter(({ layer }) => layer === 31);
   if (top.length > 0) return { value: narrowest(top, true)!.value, layers: bit(31), confidence: 100 };
 
+  const isAnycast = voters.some(({ kind, layer }) => kind === 'anycast' && covering.some((row) => row.layer === layer));
   const isUndelegated = covering.some(({ layer }) => layer === UNDELEGATED_LAYER);
   const isOperator = ({ voter }: { voter: Voter }): boolean => voter.kind === 'operator' || voter.kind === 'geofeed';
   const rows = voters.flatMap((voter) => {
+    if (voter.kind === 'anycast') return [];
     const row = narrowest(
       covering.filter(({ layer }) => layer === voter.layer),
       true,
@@ -78,16 +80,23 @@ function elect(
     registryVote !== undefined &&
     vote.value !== registryVote.value &&
     width(vote) + 1 >= wide;
-  const narrowEnough = votes.filter((vote) => !isTooWide(vote));
-  const isInterpolated = ({ voter, from, to }: (typeof rows)[number]): boolean =>
-    voter.kind === 'geolocation' && (from % network !== 0 || (to + 1) % network !== 0);
-  const sure = narrowEnough.filter((vote) => !isInterpolated(vote));
-  const eligible = sure.length > 0 ? sure : narrowEnough;
   const repeats = ({ voter }: (typeof rows)[number]): boolean =>
     voters.some(({ lineage, kind }) => kind === 'registry' && lineage === voter.lineage);
+  const isOperatorsWord = (vote: (typeof rows)[number]): boolean =>
+    vote.voter.kind === 'geolocation' && repeats(vote) && width(vote) + 1 < network;
+  const narrowEnough = votes.filter((vote) => !isTooWide(vote));
+  const notLocated = narrowEnough.filter((vote) => vote.voter.kind !== 'geolocation' || repeats(vote));
+  const isDecided = (isAnycast || votes.some(isOperatorsWord)) && notLocated.length > 0;
+  const allowed = isDecided ? notLocated : narrowEnough;
+  const isInterpolated = ({ voter, from, to }: (typeof rows)[number]): boolean =>
+    voter.interpolates === true && (from % network !== 0 || (to + 1) % network !== 0);
+  const sure = allowed.filter((vote) => !isInterpolated(vote));
+  const eligible = sure.length > 0 ? sure : allowed;
   const countries = [...new Set(eligible.map(({ value }) => value))].map((value) => {
     const supporters = eligible.filter((vote) => vote.value === value);
-    const located = supporters.some((vote) => vote.voter.kind === 'geolocation' && !repeats(vote) && sure.length > 0);
+    const located = supporters.some(
+      (vote) => vote.voter.kind === 'geolocation' && !repeats(vote) && !isInterpolated(vote),
+    );
     return { value, supporters, located, first: Math.min(...supporters.map(({ voter }) => voters.indexOf(voter))) };
   });
   countries.sort((a, b) => b.supporters.length - a.supporters.length || +b.located - +a.located || a.first - b.first);
@@ -112,10 +121,17 @@ const candidate = fc
   }));
 
 const electorate = fc
-  .array(fc.record({ lineage: fc.constantFrom('a', 'b', 'c'), kind: fc.constantFrom<SourceKind>(...SOURCE_KINDS) }), {
-    minLength: VOTER_LAYERS.length,
-    maxLength: VOTER_LAYERS.length,
-  })
+  .array(
+    fc.record({
+      lineage: fc.constantFrom('a', 'b', 'c'),
+      kind: fc.constantFrom<SourceKind>(...SOURCE_KINDS),
+      interpolates: fc.boolean(),
+    }),
+    {
+      minLength: VOTER_LAYERS.length,
+      maxLength: VOTER_LAYERS.length,
+    },
+  )
   .map((list): Voter[] => list.map((voter, index) => ({ ...voter, layer: VOTER_LAYERS[index]! })));
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 150);
@@ -266,7 +282,9 @@ describe('voteRanges', () => {
   const vote = (list: TinyCandidate[], ...voters: [string, SourceKind][]) =>
     voteRanges(
       toCandidates(4, (offset) => [offset], list),
-      voters.map(([lineage, kind], index) => ({ lineage, kind, layer: VOTER_LAYERS[index]! })),
+      voters.map(([lineage, kind], index) => {
+        return { lineage, kind, layer: VOTER_LAYERS[index]!, interpolates: kind === 'geolocation' };
+      }),
     );
   const [first, second, third, fourth] = VOTER_LAYERS as [number, number, number, number, number];
 
@@ -303,6 +321,27 @@ describe('voteRanges', () => {
     expect([...vote(list, ['a', 'geolocation'], ['b', 'routing']).value]).toEqual([1, 2, 1, 0]);
     expect([...vote(list, ['a', 'geolocation'], ['b', 'geolocation']).value]).toEqual([1, 0]);
     expect([...vote(list, ['a', 'routing'], ['b', 'geolocation']).value]).toEqual([1, 0]);
+  });
+
+  it('takes a row of the lineage of the registries that is smaller than a network before a location, whatever its bounds', () => {
+    const list = [
+      { from: 8, to: 15, value: 1, layer: first },
+      { from: 0, to: 255, value: 2, layer: second },
+      { from: 0, to: 255, value: 3, layer: third },
+    ];
+    const result = vote(list, ['rir', 'geolocation'], ['geo', 'geolocation'], ['rir', 'registry']);
+    expect([...result.value]).toEqual([2, 1, 2, 0]);
+  });
+
+  it('gives a location no vote in anycast space, unless it is alone', () => {
+    const list = [
+      { from: 0, to: 1023, value: 2, layer: second },
+      { from: 0, to: 511, value: 1, layer: third },
+      { from: 256, to: 767, value: 0, layer: first },
+    ];
+    const result = vote(list, ['', 'anycast'], ['geo', 'geolocation'], ['rir', 'registry']);
+    // The location wins the tie before 256; from 512 on there is no other.
+    expect([...result.value]).toEqual([2, 1, 2, 0]);
   });
 
   it('lets a location win a tie against the lineage of a registry, whatever their order and width', () => {
