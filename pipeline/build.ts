@@ -1,4 +1,5 @@
 /** Builds a release: runs the stages in order and publishes the result. */
+
 import { createReadStream, mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { countryTable } from '../src/country/country.js';
@@ -13,6 +14,7 @@ import {
 } from '../src/database/release.js';
 import { readSeed } from '../src/database/seed.js';
 import { verifyWithReport } from '../src/database/verify.js';
+import { DAY_MS, dayOf, startOfDay, today } from '../src/day.js';
 import { AtlasError } from '../src/errors.js';
 import { HISTORY_DAYS } from '../src/limits.js';
 import { LABELS, NETWORKS } from '../src/rangefile/partitions.js';
@@ -47,6 +49,9 @@ import { fetchSources } from './stages/fetch.js';
 import type { GateInput } from './stages/gate.js';
 import { ingestSources } from './stages/ingest.js';
 
+/** Days after the current release from which on a build says that no server confirms the clock. */
+const MAX_UNCONFIRMED_DAYS = 366;
+
 export interface BuildOptions {
   dataDir: string;
   sourcesFile: string;
@@ -64,6 +69,8 @@ export interface BuildOptions {
   seed?: GateInput['seed'];
   /** Days of own publications that the archive keeps; 0 for no history. Default: HISTORY_DAYS. */
   historyDays?: number;
+  /** How long to wait for another build or pull that runs. */
+  waitMs?: number | undefined;
   /** Reports progress to the user; one line without a line end. */
   note: (line: string) => void;
   /** Whether one line is enough on sources if no server was reached; default false. */
@@ -94,7 +101,11 @@ function isUpToDate(
   const dir = join(dataDir, RELEASES_DIR, id);
   try {
     const manifest = readManifest(dir);
-    if (manifest.input_hash !== identity.inputHash || (asOfGiven && manifest.id !== identity.id)) return false;
+    if (
+      manifest.input_hash !== identity.inputHash ||
+      ((asOfGiven || manifest.as_of > today()) && manifest.id !== identity.id)
+    )
+      return false;
     verifyWithReport(dir);
     return true;
   } catch (error) {
@@ -192,12 +203,29 @@ interface BuildInput {
   asns: ReadonlySet<number>;
 }
 
-async function runStages(options: BuildOptions, context: StageContext): Promise<BuildResult> {
-  const { dataDir, asOf, note } = context;
+async function runStages(options: BuildOptions, fetchContext: StageContext): Promise<BuildResult> {
+  const { dataDir, note } = fetchContext;
   const { force } = options;
   const config = await loadSources(options.sourcesFile);
   const sources = options.only.length === 0 ? config.sources : selectSources(config, options.only);
   const reference = loadReference();
+  const publishing = {
+    config,
+    sentinels: reference.sentinels,
+    networkSentinels: reference.networkSentinels,
+    // Read before anything is downloaded, so that a mistake in them costs no time.
+    overrides: (await readOverrides(config, reference, fetchContext)).rows,
+    force,
+    command: 'build',
+    historyDays: options.historyDays ?? HISTORY_DAYS,
+    asOf: options.asOf,
+    seed: options.seed,
+  } as const;
+  const fetching = timed(fetchContext, 'fetch', () => fetchSources(sources, fetchContext));
+  const available = await fetching.catch((error: unknown) => publishSeed(options, fetchContext, publishing, error));
+  if ('outcome' in available) return available;
+  const asOf = options.asOf ?? dayOfBuild(dataDir, available.clockErrors, note);
+  const context = { ...fetchContext, asOf };
   const countries = countryTable(reference, asOf);
   const { rows: overrides, file: overridesFile } = await readOverrides(config, reference, context);
   const labelFiles = await storeLabels(dataDir, config.labels);
@@ -227,19 +255,6 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     throw new RefusedError(message, { release: identity.id, refusals: [refusal], gates: [], flows: [] });
   };
 
-  const publishing = {
-    config,
-    sentinels: reference.sentinels,
-    networkSentinels: reference.networkSentinels,
-    overrides,
-    force,
-    command: 'build',
-    historyDays: options.historyDays ?? HISTORY_DAYS,
-    seed: options.seed,
-  } as const;
-  const fetching = timed(context, 'fetch', () => fetchSources(sources, context));
-  const available = await fetching.catch((error: unknown) => publishSeed(options, context, publishing, error));
-  if ('outcome' in available) return available;
   const { sources: found, missing } = await withLastNetworks(available, sources, context);
   const last = currentManifest(dataDir)?.inputs ?? [];
   const downloaded = found.map((each): FetchedSource => {
@@ -298,7 +313,7 @@ async function runStages(options: BuildOptions, context: StageContext): Promise<
     return timed(context, 'compile', () => compile({ ...made, overrides: overridesFile }, context));
   };
   const compiled = await mergeAndCompile();
-  const forced = await publishGated(compiled, context, { ...publishing, delegations, check });
+  const forced = await publishGated(compiled, context, { ...publishing, overrides, delegations, check });
   // Only now: files that cannot be read, or that the gates refuse, must not become the copy that later builds fall back to.
   await accept(read);
   return { id: compiled.id, outcome: 'published', forced };
@@ -347,7 +362,7 @@ async function publishSeed(
  * @param configured the sources of the build, in order of priority
  */
 async function withLastNetworks(
-  { sources, missing }: FetchedSources,
+  { sources, missing, clockErrors }: FetchedSources,
   configured: readonly SourceConfig[],
   { dataDir, note }: StageContext,
 ): Promise<FetchedSources> {
@@ -365,6 +380,7 @@ async function withLastNetworks(
   return {
     sources: [...sources, ...carried].sort((a, b) => position(a.id) - position(b.id)),
     missing: missing.filter(({ id }) => !carried.some((copy) => copy.id === id)),
+    clockErrors,
   };
 }
 
@@ -376,19 +392,36 @@ function dateOfNetworks(inputs: readonly ManifestInput[], ingested: readonly Ing
   return dates.some((date) => date === undefined) ? undefined : dates.sort()[0];
 }
 
-/** Returns the present day in UTC, `YYYY-MM-DD`. */
-function today(): string {
-  return new Date().toISOString().slice(0, 10);
-}
-
-/** Returns today, or the day of the current release if that is later, because the clock was set back. */
-function dayOfBuild(dataDir: string, note: StageContext['note']): string {
-  const last = currentManifest(dataDir)?.as_of ?? '';
-  if (last <= today()) return today();
-  note(
-    `the clock says ${today()}, but the current release is as of ${last}; the build is as of that day. Check the clock`,
-  );
-  return last;
+/**
+ * Returns the day of a build: today. If no server answered, nothing tells whether the clock is right; it is then not before the
+ * day of the current release.
+ *
+ * @param clockErrors see FetchedSources
+ * @throws AtlasError E_REFUSED if the clock is more than a day from that of every server that answered
+ */
+function dayOfBuild(dataDir: string, clockErrors: readonly number[], note: StageContext['note']): string {
+  const [least] = clockErrors.toSorted((a, b) => Math.abs(a) - Math.abs(b));
+  if (least !== undefined && Math.abs(least) > DAY_MS) {
+    throw new AtlasError(
+      'E_REFUSED',
+      `the clock of this machine says ${today()}, but the servers of the sources say ${dayOf(Date.now() - least)}; set the clock, or name the day with --as-of`,
+    );
+  }
+  const last = currentManifest(dataDir)?.as_of ?? today();
+  if (least !== undefined || last === today()) return today();
+  if (last > today()) {
+    note(
+      `the clock says ${today()}, but the current release is as of ${last}; the build is as of that day. Check the clock`,
+    );
+    return last;
+  }
+  const days = (startOfDay(today()) - startOfDay(last)) / DAY_MS;
+  if (days > MAX_UNCONFIRMED_DAYS) {
+    note(
+      `no server confirms the clock, which says ${today()}, ${days} days after the current release. Check the clock`,
+    );
+  }
+  return today();
 }
 
 /**
@@ -398,8 +431,12 @@ function dayOfBuild(dataDir: string, note: StageContext['note']): string {
  */
 export async function build(options: BuildOptions): Promise<BuildResult> {
   const { dataDir, offline, note, brief } = options;
-  return withDataDir(dataDir, (workDir) => {
-    const asOf = options.asOf ?? dayOfBuild(dataDir, note);
-    return runStages(options, { dataDir, workDir, offline, asOf, note, brief, stages: [] });
-  });
+  return withDataDir(
+    dataDir,
+    (workDir) => {
+      const asOf = options.asOf ?? today();
+      return runStages(options, { dataDir, workDir, offline, asOf, note, brief, stages: [] });
+    },
+    options.waitMs,
+  );
 }

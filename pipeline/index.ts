@@ -62,6 +62,12 @@ export async function importHistory(dataDir: string, options: ImportOptions): Pr
   return loaded.importHistory(dataDir, options);
 }
 
+/** As `repairHistory` of operations/history.ts. */
+export async function repairHistory(dataDir: string): Promise<string[]> {
+  const loaded = await import('./operations/history.js');
+  return loaded.repairHistory(dataDir);
+}
+
 /** As `removeHistory` of operations/import-history.ts. */
 export async function removeHistory(dataDir: string, from: string, to: string): Promise<string[]> {
   const loaded = await import('./operations/import-history.js');

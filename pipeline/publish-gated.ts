@@ -40,6 +40,8 @@ export interface PublishOptions {
   historyDays: number;
   /** Checks the release against the rows of its sources, if they are at hand. */
   check?: ((verified: VerifiedRelease, dir: string) => Promise<StageResult<Refusal[]>>) | undefined;
+  /** The day that the user gave; the archive then has the publication on that day. */
+  asOf?: string | undefined;
 }
 
 /** Returns what stays in use if a release is refused. */
@@ -57,7 +59,7 @@ export function currentText(dataDir: string): string {
 export async function publishGated(
   release: FinishedRelease,
   context: StageContext,
-  { config, force, command, historyDays, check, ...checks }: PublishOptions,
+  { config, force, command, historyDays, asOf, check, ...checks }: PublishOptions,
 ): Promise<Refusal[]> {
   const { dataDir, workDir, note } = context;
   const { verified, wrong } = await timed(context, 'verify', async () => {
@@ -97,7 +99,7 @@ export async function publishGated(
     throw refusalError(result, currentText(dataDir), refusedDir, command);
   }
   await timed(context, 'publish', () =>
-    publish(release, context, config.keepReleases, { event: command, days: historyDays }),
+    publish(release, context, config.keepReleases, { event: command, days: historyDays, asOf }),
   );
   if (rolledBack.length > 0) forgetRolledBack(dataDir, inputHash);
   return refusals;

@@ -2,6 +2,7 @@
  * Pulls the current release of a signed repository: metadata and files are checked by TUF, range files and mirror are rebuilt from
  * the pull form, and the release passes this machine's own gates before it is published, as after a build.
  */
+
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { unpackCompact } from '../src/database/compact.js';
 import { PULL_DIR, type PullState, pullStatePath, readPullState } from '../src/database/pull-state.js';
 import { currentReleaseId, MIRROR_FILE, RELEASE_ID, RELEASES_DIR, type Refusal } from '../src/database/release.js';
 import { checkReleaseMirror, openReleaseRanges } from '../src/database/release-files.js';
+import { today } from '../src/day.js';
 import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
 import { makeFolder, replaceFile } from '../src/files.js';
 import { HISTORY_DAYS } from '../src/limits.js';
@@ -44,6 +46,8 @@ export interface PullOptions {
   force: boolean;
   /** Days of own publications that the archive keeps; 0 for no history. Default: HISTORY_DAYS. */
   historyDays?: number;
+  /** How long to wait for another build or pull that runs. */
+  waitMs?: number | undefined;
   /** Limits that only tests change. */
   limits?: Partial<PullLimits>;
   /** Reports progress to the user; one line without a line end. */
@@ -244,17 +248,21 @@ function recordState({ dataDir, url, note }: PullOptions, problem: AtlasError | 
  */
 export async function pull(options: PullOptions): Promise<PullResult> {
   const { dataDir, note } = options;
-  const asOf = new Date().toISOString().slice(0, 10);
+  const asOf = today();
   try {
-    return await withDataDir(dataDir, async (workDir) => {
-      const stateDir = join(dataDir, PULL_DIR);
-      makeFolder(stateDir);
-      const context = { dataDir, workDir, offline: false, asOf, note, stages: [] };
-      const result = await runPull(options, context, stateDir);
-      removeDownloads(stateDir);
-      recordState(options, undefined);
-      return result;
-    });
+    return await withDataDir(
+      dataDir,
+      async (workDir) => {
+        const stateDir = join(dataDir, PULL_DIR);
+        makeFolder(stateDir);
+        const context = { dataDir, workDir, offline: false, asOf, note, stages: [] };
+        const result = await runPull(options, context, stateDir);
+        removeDownloads(stateDir);
+        recordState(options, undefined);
+        return result;
+      },
+      options.waitMs,
+    );
   } catch (error) {
     // Recorded without the temporary files: if the disk was full, there is space now. A pull or build that runs is no failure.
     if (error instanceof AtlasError && error.code !== 'E_BUSY') recordState(options, error);

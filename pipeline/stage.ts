@@ -98,6 +98,8 @@ export interface FetchedSources {
   /** In order of priority. */
   sources: FetchedSource[];
   missing: MissingSource[];
+  /** For each response of a server, by how much the clock of this machine is ahead of it, in milliseconds. */
+  clockErrors: number[];
 }
 
 /** The ranges of a source; each range's value is an index into `codes`. */

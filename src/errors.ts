@@ -17,6 +17,7 @@ export const EXIT = {
   fetchFailed: 6,
   /** The release is published. */
   afterFailed: 7,
+  busy: 8,
   interrupted: 130,
 } as const;
 
@@ -37,9 +38,9 @@ export const ERROR_TABLE = {
   E_OUTPUT: { exit: EXIT.usage, status: 500, meaning: 'an output cannot be written at the given path' },
   E_DATA_DIR: { exit: EXIT.usage, status: 500, meaning: 'the data directory cannot be used or written' },
   E_BUSY: {
-    exit: EXIT.usage,
+    exit: EXIT.busy,
     status: 500,
-    meaning: 'another build, pull or repo command holds the lock of the directory',
+    meaning: 'another build, pull, import or repo command is running in the directory',
   },
   E_INSTALL: {
     exit: EXIT.usage,

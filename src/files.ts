@@ -96,13 +96,9 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Whether the process that made a temporary file is gone. */
+/** Whether the process that made a temporary file is gone. In a container, an earlier one often had the same id as this. */
 function isLeftover(path: string, pid: number): boolean {
-  if (pid !== process.pid) return !isAlive(pid);
-  // A file older than this process is from an earlier one with the same id: in a container, that is often 1.
-  const startedAt = Date.now() - process.uptime() * 1000;
-  const written = lstatSync(path, { throwIfNoEntry: false })?.mtimeMs;
-  return written !== undefined && written < startedAt;
+  return pid === process.pid ? !pending.has(path) : !isAlive(pid);
 }
 
 /** Runs an action that is not worth failing for if the process lacks the permission. */

@@ -82,6 +82,9 @@ export const MAX_REJECTS_WRITTEN = 1000;
  */
 export const MAX_MMDB_STEPS = 40_000_000;
 
+/** Values in one record of an MMDB source. A record of a city has about 150 in 8 languages. */
+export const MAX_MMDB_VALUES = 5_000;
+
 // Gates
 
 /** What a gate allows: a number, or one that grows with the days that the data had to change. */

@@ -10,9 +10,6 @@ export const SYSTEM = {
   pause: (ms: number): void => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
 };
 
-/** The signals that ask a program to end. Windows sends SIGBREAK for Ctrl+Break; other systems have no such signal. */
-export const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGBREAK'] as const;
-
 /**
  * Returns the path that Node takes for a device of Windows: it would make a file named `NUL`, which few programs could remove.
  * Other paths stay.

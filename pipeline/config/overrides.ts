@@ -8,11 +8,11 @@
  * - `note` (optional): for people.
  * - `expires` (optional): the first day on which the row no longer applies, `YYYY-MM-DD`; empty for never.
  */
-import { type Family, isMapped, parseAddress } from '../../src/address/parse.js';
+import { type Family, parseAddress } from '../../src/address/parse.js';
 import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { type Assignment, REASONS } from '../../src/country/assignment.js';
 import { type CountryReference, isDate, resolveCountry } from '../../src/country/country.js';
-import { parseCidr } from '../../src/range/cidr.js';
+import { parseBlock } from '../../src/range/cidr.js';
 import { addProblem, readConfigTable, refuseProblems } from './csv-table.js';
 import { reasonIn } from './reference.js';
 
@@ -45,17 +45,6 @@ function toRange(family: Family, first: Uint32Array, last: Uint32Array): Range {
   return { family, first: first.slice(0, count), last: last.slice(0, count) };
 }
 
-/** Parses a CIDR block or a single address. Returns what is wrong if it is not valid. */
-function parseBlock(text: string): Range | string {
-  const first = new Uint32Array(4);
-  const last = new Uint32Array(4);
-  const cidr = parseCidr(text, first, last);
-  if (cidr === undefined) return `range "${text}" is not an address, a CIDR block or first-last`;
-  if (cidr.hostBitsSet) return `range "${text}" has bits set after its prefix; write the first address of the block`;
-  if (cidr.family === 4 || !(isMapped(first) && isMapped(last))) return toRange(cidr.family, first, last);
-  return { family: 4, first: first.slice(3), last: last.slice(3) };
-}
-
 /** Parses `first-last`. Returns what is wrong if it is not valid. */
 function parseSpan(text: string, dash: number): Range | string {
   const ends = [text.slice(0, dash).trim(), text.slice(dash + 1).trim()] as const;
@@ -74,7 +63,11 @@ function parseSpan(text: string, dash: number): Range | string {
 /** Parses a range. Returns what is wrong if it is not valid. */
 export function parseRange(text: string): Range | string {
   const dash = text.indexOf('-');
-  return dash < 0 ? parseBlock(text) : parseSpan(text, dash);
+  if (dash >= 0) return parseSpan(text, dash);
+  const block = parseBlock(text);
+  if (block === undefined) return `range "${text}" is not an address, a CIDR block or first-last`;
+  if (block.hostBitsSet) return `range "${text}" has bits set after its prefix; write the first address of the block`;
+  return block;
 }
 
 /** Parses the country. Returns what is wrong if it is not valid. */

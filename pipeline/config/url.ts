@@ -1,4 +1,5 @@
 /** Web addresses in sources.json: which are allowed, and their placeholders. */
+import { dayOf } from '../../src/day.js';
 import { AtlasError } from '../../src/errors.js';
 import { isLoopback, parseUrl, withoutCredentials } from '../../src/url.js';
 
@@ -64,7 +65,7 @@ export function fillDate(address: string, day: string, back: number): { address:
     if (pattern === 'date:YYYY-MM') date.setUTCMonth(date.getUTCMonth() - back, 1);
     else if (pattern === 'date:YYYY-MM-DD') date.setUTCDate(date.getUTCDate() - back);
     else date.setUTCDate(date.getUTCDate() - ((date.getUTCDay() + 6) % 7) - 7 * back);
-    filledDate = date.toISOString().slice(0, 10);
+    filledDate = dayOf(date.getTime());
     if (pattern === 'date:YYYY-MM') return filledDate.slice(0, 7);
     return pattern === 'date:YYYY-MM-DD' ? filledDate : filledDate.replaceAll('-', '');
   });

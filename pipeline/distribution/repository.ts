@@ -14,6 +14,7 @@
  * Every file is replaced atomically. Files come first, then targets, snapshot and timestamp. A client follows the
  * timestamp, so until the last of these steps it sees the old state, and a process that is killed leaves a valid repository.
  */
+
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync, realpathSync, rmdirSync, rmSync, statSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -21,8 +22,9 @@ import { Metadata, MetadataKind, MetaFile, Root, Snapshot, TargetFile, Targets, 
 import { compressCompact } from '../../src/database/compact.js';
 import { type Manifest, MIRROR_FILE, publishedManifest } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
+import { DAY_MS } from '../../src/day.js';
 import { AtlasError, causedError, misuse, RESTORE, systemErrorCode, writeError } from '../../src/errors.js';
-import { flush, makeFolder, replaceFile } from '../../src/files.js';
+import { flush, makeFolder, rename, replaceFile } from '../../src/files.js';
 import { openArchive } from '../../src/history/archive.js';
 import { encodePacks } from '../../src/history/pack.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS, SIGNATURE_RENEW_SHARE } from '../../src/limits.js';
@@ -61,14 +63,14 @@ export function signedOutputs({ outputs }: Manifest): string[] {
 export const METADATA_DIR = 'metadata';
 export const TARGETS_DIR = 'targets';
 
-const MS_PER_DAY = 86_400_000;
-
 export interface RepositoryOptions {
   dir: string;
   /** Directories with private keys; new keys are written to the first. */
   keyDirs: readonly string[];
   /** Days for which new signatures are valid, where they differ from the default. */
   days?: Partial<Record<Role, number>> | undefined;
+  /** How long to wait for another command that holds the lock. */
+  waitMs?: number | undefined;
   /** The time of the signatures; default: now. */
   now?: Date;
   /** Reports what the operator should know; one line without a line end. */
@@ -134,13 +136,13 @@ class Signer {
 
   /** Returns when metadata that is signed now expires: ISO 8601 in UTC, without fractions (TUF specification §4.2.1). */
   expiry(role: Role): string {
-    return new Date(this.#now.getTime() + this.#days[role] * MS_PER_DAY).toISOString().replace(/\.\d+Z$/, 'Z');
+    return new Date(this.#now.getTime() + this.#days[role] * DAY_MS).toISOString().replace(/\.\d+Z$/, 'Z');
   }
 
   /** Returns whether metadata must be signed again: it expires soon, or not enough of the root's current keys signed it. */
   isDue(role: Role, metadata: Metadata<Signed>, root: Metadata<Root>): boolean {
     const left = Date.parse(metadata.signed.expires) - this.#now.getTime();
-    return left < SIGNATURE_RENEW_SHARE * this.#days[role] * MS_PER_DAY || !isSigned(role, metadata, root);
+    return left < SIGNATURE_RENEW_SHARE * this.#days[role] * DAY_MS || !isSigned(role, metadata, root);
   }
 
   /** Returns whether enough keys of a role are at hand. */
@@ -362,7 +364,7 @@ function isInside(path: string, dir: string): boolean {
  *
  * @throws AtlasError E_USAGE if there is no such directory, or the keys would be served together with it
  */
-function locked<Result>({ dir, keyDirs }: RepositoryOptions, action: () => Result): Result {
+function locked<Result>({ dir, keyDirs, waitMs }: RepositoryOptions, action: () => Result): Result {
   const served = keyDirs.find((each) => isInside(each, dir));
   if (served !== undefined) {
     throw misuse(`the keys must not be in the repository, which is public; move ${served} to another place`);
@@ -370,7 +372,7 @@ function locked<Result>({ dir, keyDirs }: RepositoryOptions, action: () => Resul
   if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true) throw noRepository(dir);
   let unlock: (() => void) | undefined;
   try {
-    unlock = lockDirectory(dir, `another "ipatlas repo" command is running in ${dir}; wait until it ends`);
+    unlock = lockDirectory(dir, `another "ipatlas repo" command is running in ${dir}; wait until it ends`, waitMs);
     return action();
   } catch (error) {
     if (systemErrorCode(error) === undefined) throw error;
@@ -390,7 +392,7 @@ function newRole(dir: string, role: Role, { keys, threshold }: Threshold) {
 }
 
 /**
- * Makes a repository without releases, and its keys.
+ * Makes a repository without releases, and its keys. If an earlier run was killed, this one ends what that one began, or begins again.
  *
  * @param thresholds by role
  * @throws AtlasError E_USAGE if there is a repository already, E_OUTPUT or E_DISK if it cannot be written
@@ -406,9 +408,21 @@ export function initRepository(
     throw writeError(`the repository ${dir}`, error);
   }
   return locked(options, () => {
-    if (newestRoot(dir) > 0) throw misuse(`there is a repository in ${dir} already; use "ipatlas repo add"`);
-    const created = ROLES.map((role) => [role, newRole(keyDirs[0]!, role, thresholds[role])] as const);
-    const signer = new Signer(readKeys(keyDirs), options);
+    // New keys are in a folder of their own until the root names them, so that a killed run leaves none behind.
+    const staging = join(keyDirs[0]!, `.init-${sha256(Buffer.from(realPath(resolve(dir)))).slice(0, 8)}`);
+    const finish = (state: State): RepositorySummary => {
+      writeMetadata(dir, 'root', state.root);
+      for (const name of readdirSync(staging)) rename(join(staging, name), join(keyDirs[0]!, name));
+      rmdirSync(staging);
+      return summary(dir, state);
+    };
+    if (newestRoot(dir) > 0) {
+      if (existsSync(staging)) return finish(readState(dir));
+      throw misuse(`there is a repository in ${dir} already; use "ipatlas repo add"`);
+    }
+    rmSync(staging, { recursive: true, force: true });
+    const created = ROLES.map((role) => [role, newRole(staging, role, thresholds[role])] as const);
+    const signer = new Signer(readKeys([staging, ...keyDirs]), options);
     const rootContent = Root.fromJSON({
       spec_version: SPEC_VERSION,
       version: 1,
@@ -420,9 +434,8 @@ export function initRepository(
     const root = signer.sign('root', rootContent, new Metadata(rootContent));
     const state = nextState({ root }, signer, undefined, []);
     writeState(dir, undefined, state);
-    // The last file: without it there is no repository, so that a killed run can be repeated.
-    writeMetadata(dir, 'root', root);
-    return summary(dir, state);
+    // The root is last: without it there is no repository.
+    return finish(state);
   });
 }
 

@@ -1,6 +1,8 @@
 /** Finds out how old the data of a source is. The time of a download says nothing about that. */
+
 import { open } from 'node:fs/promises';
 import { isDate } from '../../src/country/country.js';
+import { dayOf } from '../../src/day.js';
 import type { DataDate, FetchedFile } from '../stage.js';
 
 /** Bytes at the start of a file in which its date may be. */
@@ -45,7 +47,7 @@ function buildEpochDate(tail: Buffer): string | undefined {
 
 /** Returns a time as a date; undefined if the time is not one. */
 function validDate(time: Date): string | undefined {
-  return Number.isNaN(time.getTime()) ? undefined : time.toISOString().slice(0, 10);
+  return Number.isNaN(time.getTime()) ? undefined : dayOf(time.getTime());
 }
 
 async function dateInFile({ path }: FetchedFile): Promise<string | undefined> {

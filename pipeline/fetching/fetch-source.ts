@@ -40,6 +40,8 @@ export interface FetchJob {
   /** Directory in which the search for installed packages starts. */
   packageRoot: string;
   wait: (milliseconds: number) => Promise<unknown>;
+  /** See DownloadContext. */
+  serverTime: (time: number) => void;
 }
 
 /** What a location gives. */

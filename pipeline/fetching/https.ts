@@ -52,6 +52,8 @@ export interface DownloadContext {
   /** Waits between attempts. */
   wait: (milliseconds: number) => Promise<unknown>;
   note: (text: string) => void;
+  /** Receives the time that a server says it is, in milliseconds since 1970, for each response that has a date. */
+  serverTime?: (time: number) => void;
   /**
    * Whether to continue a target that an earlier attempt began (RFC 9110 §14.2), instead of starting again. The caller must
    * know that the file at the address never changes, and check its hash.
@@ -129,7 +131,7 @@ async function tryDownload(
   url: string,
   target: string,
   known: Validators | undefined,
-  { limits, env, resume = false, isSigned = false }: DownloadContext,
+  { limits, env, serverTime = () => {}, resume = false, isSigned = false }: DownloadContext,
 ): Promise<Downloaded> {
   const watchdog = startWatchdog(limits);
   const begun = resume ? (statSync(target, { throwIfNoEntry: false })?.size ?? 0) : 0;
@@ -159,7 +161,11 @@ async function tryDownload(
   };
   try {
     const request = { headers: headersFor(known, begun), signal: watchdog.signal, env };
-    const response = await follow(url, request, isSigned, receive);
+    const response = await follow(url, request, isSigned, (head) => {
+      const time = timeOf(head);
+      if (time !== undefined) serverTime(time);
+      return receive(head);
+    });
     // The headers of a 304 replace those of the copy (RFC 9111 §3.2): a publisher may confirm old content each day.
     const { etag, lastModified } = isUnchanged ? known! : { etag: '', lastModified: '' };
     return {
@@ -222,6 +228,12 @@ async function follow(
     if (given !== '' || next.origin !== at.origin) authorization = given;
     at = next;
   }
+}
+
+/** Returns the time of a server (RFC 9110 §6.6.1), in milliseconds since 1970; a cache says how old its copy is (RFC 9111 §5.1). */
+function timeOf({ headers: { date = '', age = '0' } }: IncomingMessage): number | undefined {
+  const time = Date.parse(date) + 1000 * Number(age);
+  return Number.isNaN(time) ? undefined : time;
 }
 
 function headersFor(known: Validators | undefined, begun: number): Record<string, string> {

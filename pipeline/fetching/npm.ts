@@ -17,7 +17,7 @@ export interface BundledPackage {
  * Finds the copy of a package that is installed with ipatlas: in `node_modules` of the package's root or of a directory
  * above it, which is where npm installs dependencies, both in this repository and in a project that depends on ipatlas.
  *
- * @param location a spec with an exact version matches only that version; one with a range matches nothing
+ * @param location a spec with an exact version matches only that version
  * @param root directory in which the search starts
  * @returns undefined if there is no matching copy
  */

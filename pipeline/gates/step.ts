@@ -1,17 +1,17 @@
 /** How a release follows from the one that it is compared with: after some days from the same sources, or from others. */
+
 import { isDeepStrictEqual } from 'node:util';
 import type { Manifest, ManifestInput, Refusal } from '../../src/database/release.js';
+import { DAY_MS } from '../../src/day.js';
 
 /** Days that a source's date may say more than the days between two builds: a monthly source brings thirty days at once. */
 export const GATE_EXTRA_DAYS = 31;
-
-const MS_PER_DAY = 86_400_000;
 
 /** First date of data that can be right: there is no older data of this kind. A server without a clock says 1970. */
 const FIRST_DATE = '2000-01-01';
 
 function daysBetween(before: string, now: string): number {
-  return Math.round((Date.parse(now) - Date.parse(before)) / MS_PER_DAY);
+  return Math.round((Date.parse(now) - Date.parse(before)) / DAY_MS);
 }
 
 /**

@@ -1,7 +1,7 @@
 /** What the configuration says about sources that are merged by evidence. */
 import type { Family } from '../../src/address/parse.js';
 import { addressWords, compareAddresses, copyAddress, nextAddress, previousAddress } from '../../src/address/words.js';
-import { parseCidr } from '../../src/range/cidr.js';
+import { parseBlock } from '../../src/range/cidr.js';
 import { type BoundedRanges, RangeBuilder } from '../../src/range/columns.js';
 import type { SourceKind, Voter } from '../../src/range/vote.js';
 import { LAYERS, sourceLayer } from './candidates.js';
@@ -58,11 +58,7 @@ export class OwnerSpace {
    */
   static of({ space, asns }: Pick<SourceEvidence, 'space' | 'asns'>, owned: readonly OwnedRange[]): OwnerSpace {
     if (space.length === 0 && asns.length === 0) return new OwnerSpace(undefined);
-    const blocks = space.map((text) => {
-      const first = new Uint32Array(4);
-      const last = new Uint32Array(4);
-      return { family: parseCidr(text, first, last)!.family, first, last };
-    });
+    const blocks = space.map((text) => parseBlock(text)!);
     return OwnerSpace.ofRanges([...blocks, ...owned.filter(({ asn }) => asns.includes(asn))]);
   }
 

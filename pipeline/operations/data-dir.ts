@@ -24,6 +24,7 @@ export function explainWriteError(error: unknown, dataDir: string): unknown {
  * Locks the data directory, which is created if it does not exist, and runs an action with a temporary folder in it.
  *
  * @param action receives the folder; it is removed afterwards
+ * @param waitMs how long to wait for another build or pull that runs
  * @throws AtlasError E_BUSY if another build or pull holds the lock, E_DATA_DIR if the directory cannot be written, E_DISK if the
  *   disk is full; or what the
  *   action throws
@@ -31,12 +32,13 @@ export function explainWriteError(error: unknown, dataDir: string): unknown {
 export async function withDataDir<Result>(
   dataDir: string,
   action: (workDir: string) => Promise<Result>,
+  waitMs?: number,
 ): Promise<Result> {
   let unlock: (() => void) | undefined;
   const temporary = join(dataDir, 'tmp');
   try {
     makeFolder(dataDir);
-    unlock = lockDataDir(dataDir);
+    unlock = lockDataDir(dataDir, waitMs);
     // Nobody else uses the folder while the lock is held: its content is from a process that was killed.
     rmSync(temporary, { recursive: true, force: true });
     mkdirSync(temporary);

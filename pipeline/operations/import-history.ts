@@ -42,6 +42,8 @@ export interface ImportOptions {
   /** Name of a source format; by default it is recognized. */
   format?: string | undefined;
   note: (text: string) => void;
+  /** How long to wait for a build or pull that runs. */
+  waitMs?: number | undefined;
 }
 
 /** Files that are one table, or a release. */
@@ -184,27 +186,31 @@ async function readAnswers(
  */
 export function importHistory(dataDir: string, options: ImportOptions): Promise<string[]> {
   const days = byDay(options);
-  return withDataDir(dataDir, async (workDir) => {
-    const ofNetworks = options.format !== undefined && isOfNetworks(options.format);
-    const archive = ofNetworks ? openArchive(dataDir, NETWORKS) : openArchive(dataDir);
-    for (const { day } of days) {
-      const problem = importProblem(archive, day);
-      if (problem !== undefined) throw misuse(problem);
-    }
-    const reference = loadReference();
-    for (const files of days) {
-      const { day, paths } = files;
-      const { countries, networks } = await readAnswers(files, options, reference, workDir);
-      const name = basename(paths[0]!);
-      if (countries !== undefined) importEntry(openArchive(dataDir), { day, name, answers: countries });
-      if (networks !== undefined) importEntry(openArchive(dataDir, NETWORKS), { day, name, answers: networks });
-      const of = (answers: Answers<FileRecord> | undefined, what: string): string[] =>
-        answers === undefined ? [] : [`${answers.v4.count} IPv4 and ${answers.v6.count} IPv6 ranges${what}`];
-      const names = paths.map((path) => basename(path));
-      options.note(`${day}: ${[...of(countries, ''), ...of(networks, ' of networks'), ...names].join(', ')}`);
-    }
-    return days.map(({ day }) => day);
-  });
+  return withDataDir(
+    dataDir,
+    async (workDir) => {
+      const ofNetworks = options.format !== undefined && isOfNetworks(options.format);
+      const archive = ofNetworks ? openArchive(dataDir, NETWORKS) : openArchive(dataDir);
+      for (const { day } of days) {
+        const problem = importProblem(archive, day);
+        if (problem !== undefined) throw misuse(problem);
+      }
+      const reference = loadReference();
+      for (const files of days) {
+        const { day, paths } = files;
+        const { countries, networks } = await readAnswers(files, options, reference, workDir);
+        const name = basename(paths[0]!);
+        if (countries !== undefined) importEntry(openArchive(dataDir), { day, name, answers: countries });
+        if (networks !== undefined) importEntry(openArchive(dataDir, NETWORKS), { day, name, answers: networks });
+        const of = (answers: Answers<FileRecord> | undefined, what: string): string[] =>
+          answers === undefined ? [] : [`${answers.v4.count} IPv4 and ${answers.v6.count} IPv6 ranges${what}`];
+        const names = paths.map((path) => basename(path));
+        options.note(`${day}: ${[...of(countries, ''), ...of(networks, ' of networks'), ...names].join(', ')}`);
+      }
+      return days.map(({ day }) => day);
+    },
+    options.waitMs,
+  );
 }
 
 /**

@@ -16,11 +16,12 @@ const LOCK_FILE = 'lock.sqlite';
  *
  * @param dir an existing directory
  * @param busy message of the error if another process holds the lock
+ * @param waitMs how long to wait for it
  * @returns a function that releases it
  * @throws AtlasError E_BUSY if another process holds it
  */
-export function lockDirectory(dir: string, busy: string): () => void {
-  const database = new (sqlite())(join(dir, LOCK_FILE), { timeout: 0 });
+export function lockDirectory(dir: string, busy: string, waitMs = 0): () => void {
+  const database = new (sqlite())(join(dir, LOCK_FILE), { timeout: waitMs });
   try {
     database.exec('BEGIN EXCLUSIVE');
   } catch (error) {
@@ -39,7 +40,7 @@ export function lockDirectory(dir: string, busy: string): () => void {
  * @returns a function that releases it
  * @throws AtlasError E_BUSY if another build or pull holds it
  */
-export function lockDataDir(dataDir: string): () => void {
-  const advice = 'wait until it ends, or choose another directory with --data';
-  return lockDirectory(dataDir, `another build or pull is running in ${dataDir}; ${advice}`);
+export function lockDataDir(dataDir: string, waitMs?: number): () => void {
+  const advice = 'wait until it ends (--wait SECONDS), or choose another directory with --data';
+  return lockDirectory(dataDir, `another build or pull is running in ${dataDir}; ${advice}`, waitMs);
 }

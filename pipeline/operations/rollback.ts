@@ -8,7 +8,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
-import { AtlasError, causedError, REBUILD } from '../../src/errors.js';
+import { AtlasError, causedError, isDiskError, REBUILD } from '../../src/errors.js';
 import { rename } from '../../src/files.js';
 import { switchCurrent } from './current-link.js';
 import { explainWriteError } from './data-dir.js';
@@ -110,16 +110,30 @@ function verifyChosen(dir: string): Manifest {
   }
 }
 
+/** Runs an action that a rollback can do without, and returns whether the disk had space for it. */
+function unlessFull(action: () => void): boolean {
+  try {
+    action();
+    return true;
+  } catch (error) {
+    if (isDiskError(error)) return false;
+    throw error;
+  }
+}
+
 /**
  * Makes an earlier release the current one again, in one step.
  *
  * @param dataDir the data directory
  * @param id a release; undefined for the one made before the current one
- * @returns the release that was current, if any, and the one that is now
+ * @returns the release that was current, if any, and the one that is now; `isIncomplete` if the disk was too full to record the rollback
  * @throws AtlasError E_NO_DATABASE if there is no such release, E_DAMAGED if it is damaged, E_BUSY if a build is running,
  *   E_DATA_DIR or E_DISK if the data directory cannot be written
  */
-export function rollBack(dataDir: string, id: string | undefined): { from: string | undefined; to: string } {
+export function rollBack(
+  dataDir: string,
+  id: string | undefined,
+): { from: string | undefined; to: string; isIncomplete: boolean } {
   if (!statSync(dataDir, { throwIfNoEntry: false })?.isDirectory())
     throw new AtlasError('E_NO_DATABASE', `there is no data directory ${dataDir}; name one with --data`);
   let unlock: (() => void) | undefined;
@@ -133,13 +147,16 @@ export function rollBack(dataDir: string, id: string | undefined): { from: strin
     }
     const dir = join(dataDir, RELEASES_DIR, to);
     const manifest = verifyChosen(dir);
-    if (to === from) return { from, to };
+    if (to === from) return { from, to, isIncomplete: false };
     // Recorded first: if the process is killed between the two steps, the next build is refused, and a person notices.
-    remember(dataDir, from === undefined ? undefined : manifestOf(dataDir, from), manifest);
+    const left = from === undefined ? undefined : manifestOf(dataDir, from);
+    const isRecorded = unlessFull(() => remember(dataDir, left, manifest));
     // How long history is kept is for the next build to say; a rollback removes nothing.
     const days = keepsHistory(dataDir) ? Number.POSITIVE_INFINITY : 0;
-    recordPublication(dataDir, dir, { event: 'rollback', days }, () => switchCurrent(dataDir, to));
-    return { from, to };
+    const switchTo = () => switchCurrent(dataDir, to);
+    const isKept = unlessFull(() => recordPublication(dataDir, dir, { event: 'rollback', days }, switchTo));
+    if (!isKept && currentReleaseId(dataDir) !== to) switchTo();
+    return { from, to, isIncomplete: !isRecorded || !isKept };
   } catch (error) {
     throw explainWriteError(error, dataDir);
   } finally {

@@ -2,11 +2,13 @@
  * Reads files of labels: CSV in UTF-8 whose first row names the columns. The first cell of a row is a range as in `overrides.csv`; the
  * others are values. An empty cell is no value. `#` begins a comment line.
  */
+
 import { createReadStream, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Family } from '../../src/address/parse.js';
 import { LABEL_NAME, RESERVED_NAMES } from '../../src/database/fields.js';
 import type { LabelInputs } from '../../src/database/release.js';
+import { dayOf } from '../../src/day.js';
 import { AtlasError, causedError, systemErrorCode } from '../../src/errors.js';
 import {
   MAX_LABEL_COLUMNS,
@@ -57,7 +59,7 @@ export async function storeLabels(dataDir: string, paths: readonly string[]): Pr
       throw causedError('E_CONFIG', `${path}: cannot be read`, error, 'fix its path or permissions');
     }
   }
-  return { files, date: new Date(changed).toISOString().slice(0, 10) };
+  return { files, date: dayOf(changed) };
 }
 
 /** Characters that a value must not have: controls, which could end a line, and what is not text. */

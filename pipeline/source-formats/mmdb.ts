@@ -13,7 +13,7 @@ import { formatAddress } from '../../src/address/format.js';
 import { type Family, isMapped } from '../../src/address/parse.js';
 import { addressBits, addressWords, hostMask, isNextAddress } from '../../src/address/words.js';
 import { AtlasError, messageOf } from '../../src/errors.js';
-import { MAX_MMDB_STEPS } from '../../src/limits.js';
+import { MAX_MMDB_STEPS, MAX_MMDB_VALUES } from '../../src/limits.js';
 
 /**
  * Receives one range. The arrays are valid only during the call.
@@ -31,6 +31,59 @@ const IPV4_DEPTH = 96;
 /** Reads a big-endian number of three bytes. */
 function readBytes3(bytes: Buffer, at: number): number {
   return (bytes[at]! << 16) | (bytes[at + 1]! << 8) | bytes[at + 2]!;
+}
+
+/** Types of values (MaxMind DB file format specification, Data Field Format). */
+const TYPE = { extended: 0, pointer: 1, map: 7, array: 11, boolean: 14 } as const;
+
+/** What is added to a pointer, by the bytes that it has. */
+const POINTER_BASE = [0, 0, 2048, 526_336, 0] as const;
+
+/** What is added to a size, by the bytes that it has. */
+const SIZE_BASE = [0, 29, 285, 65_821] as const;
+
+/** Length of a country's value: larger ones are not codes, and a small file can have many of them that overlap. */
+const MAX_VALUE_LENGTH = 255;
+
+/**
+ * Counts the values that mmdb-lib makes of a value, those that pointers repeat included: 920 bytes can describe 28^12 of them.
+ *
+ * @param start of the section that pointers count from
+ * @param at where the value begins
+ * @param budget how many values there may be; it is reduced
+ * @returns where the value ends
+ */
+function checkValue(bytes: Buffer, start: number, at: number, budget: { left: number }): number {
+  if (budget.left-- === 0) throw new Error(`one of its records has more than ${MAX_MMDB_VALUES} values`);
+  const control = bytes.readUInt8(at++);
+  let type = control >> 5;
+  if (type === TYPE.pointer) {
+    const length = ((control >> 3) & 3) + 1;
+    const high = length === 4 ? 0 : (control & 7) * 256 ** length;
+    checkValue(bytes, start, start + POINTER_BASE[length]! + high + bytes.readUIntBE(at, length), budget);
+    return at + length;
+  }
+  if (type === TYPE.extended) type = 7 + bytes.readUInt8(at++);
+  let size = control & 31;
+  if (size >= 29) {
+    const length = size - 28;
+    size = SIZE_BASE[length]! + bytes.readUIntBE(at, length);
+    at += length;
+  }
+  if (type !== TYPE.map && type !== TYPE.array) return type === TYPE.boolean ? at : at + size;
+  for (let left = type === TYPE.map ? 2 * size : size; left > 0; left--) at = checkValue(bytes, start, at, budget);
+  return at;
+}
+
+/** Marks the beginning of the metadata, which is the last of its kind in the file. */
+const METADATA_MARKER = Buffer.from('\xab\xcd\xefMaxMind.com', 'latin1');
+
+/** Opens a file whose metadata have been checked, as {@link checkValue} does. */
+function openReader(bytes: Buffer): Reader<Response> {
+  const marker = bytes.lastIndexOf(METADATA_MARKER);
+  const metadata = marker + METADATA_MARKER.length;
+  if (marker >= 0) checkValue(bytes, metadata, metadata, { left: MAX_MMDB_VALUES });
+  return new Reader<Response>(bytes);
 }
 
 /** The search tree, read record by record. */
@@ -85,6 +138,7 @@ const NO_RANGE = -1;
 
 /** Joins adjacent networks with the same data record, and reports them with their country. */
 class Ranges {
+  readonly #bytes: Buffer;
   readonly #reader: Reader<Response>;
   readonly #paths: readonly string[][];
   readonly #onRange: NetworkListener;
@@ -93,7 +147,8 @@ class Ranges {
   /** The range that the next network may extend. */
   readonly #open = { family: 4 as Family, first: new Uint32Array(4), last: new Uint32Array(4), data: NO_RANGE };
 
-  constructor(reader: Reader<Response>, paths: readonly string[], onRange: NetworkListener) {
+  constructor(bytes: Buffer, reader: Reader<Response>, paths: readonly string[], onRange: NetworkListener) {
+    this.#bytes = bytes;
     this.#reader = reader;
     this.#paths = paths.map((path) => path.split('.'));
     this.#onRange = onRange;
@@ -123,6 +178,10 @@ class Ranges {
     const from = 4 - addressWords(family);
     const [first, last] = [this.#open.first.subarray(from), this.#open.last.subarray(from)];
     if (!this.#countries.has(data)) {
+      const { nodeCount, searchTreeSize } = this.#reader.metadata;
+      // A reference counts from the tree's end, and 16 bytes of zeros follow the tree.
+      const section = searchTreeSize + 16;
+      checkValue(this.#bytes, section, data - nodeCount + searchTreeSize, { left: MAX_MMDB_VALUES });
       this.#countries.set(data, this.#countryOf(this.#reader.get(formatAddress(family, first))));
     }
     this.#onRange(family, first, last, this.#countries.get(data));
@@ -132,6 +191,7 @@ class Ranges {
   #countryOf(record: unknown): unknown {
     for (const path of this.#paths) {
       const value = path.reduce<unknown>((part, key) => memberOf(part, key), record);
+      if (typeof value === 'string' && value.length > MAX_VALUE_LENGTH) throw new Error('a country in it is too long');
       if (value !== undefined && value !== '' && typeof value !== 'object') return value;
     }
     return undefined;
@@ -217,9 +277,9 @@ export function readMmdb(
     throw new AtlasError('E_FETCH', `cannot read ${name}: ${messageOf(error)}`, { cause: error });
   }
   try {
-    const reader = new Reader<Response>(bytes);
+    const reader = openReader(bytes);
     const { metadata } = reader;
-    const ranges = new Ranges(reader, countryPaths, onRange);
+    const ranges = new Ranges(bytes, reader, countryPaths, onRange);
     new TreeWalker(new Tree(bytes, metadata, maxSteps), ranges, metadata.ipVersion === 4 ? 4 : 6).run();
   } catch (error) {
     if (error instanceof AtlasError) throw error;

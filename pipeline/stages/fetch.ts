@@ -60,10 +60,11 @@ export async function fetchSources(
   options: FetchOptions = {},
 ): Promise<StageResult<FetchedSources>> {
   const details: string[] = [];
+  const clockErrors: number[] = [];
   const results = await settleAll(sources, FETCH_CONCURRENCY, (source) =>
-    fetchSource(jobOf(source, context, options, details)),
+    fetchSource(jobOf(source, context, options, details, clockErrors)),
   );
-  const output: FetchedSources = { sources: [], missing: [] };
+  const output: FetchedSources = { sources: [], missing: [], clockErrors };
   const failures: AtlasError[] = [];
   results.forEach((result, index) => {
     const { id, optional } = sources[index]!;
@@ -117,8 +118,17 @@ function fetchError(failures: readonly AtlasError[]): AtlasError {
   return new AtlasError(code, code === 'E_FETCH' ? `${text}; ${advice}` : text, { cause: failures[0] });
 }
 
-/** @param details receives what says where the files are from, if that is to be brief */
-function jobOf(source: SourceConfig, context: StageContext, options: FetchOptions, details: string[]): FetchJob {
+/**
+ * @param details receives what says where the files are from, if that is to be brief
+ * @param clockErrors receives by how much the clock is ahead of each server that answers
+ */
+function jobOf(
+  source: SourceConfig,
+  context: StageContext,
+  options: FetchOptions,
+  details: string[],
+  clockErrors: number[],
+): FetchJob {
   const note = (text: string): void => context.note(`${source.id}: ${text}`);
   return {
     source,
@@ -132,6 +142,7 @@ function jobOf(source: SourceConfig, context: StageContext, options: FetchOption
     env: options.env ?? process.env,
     packageRoot: options.packageRoot ?? packageRoot(),
     wait: options.wait ?? sleep,
+    serverTime: (time) => clockErrors.push(Date.now() - time),
   };
 }
 

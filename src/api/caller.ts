@@ -2,9 +2,8 @@
 import { BlockList, isIP } from 'node:net';
 import type { FastifyRequest } from 'fastify';
 import { formatAddress } from '../address/format.js';
-import { isMapped } from '../address/parse.js';
 import { misuse } from '../errors.js';
-import { parseCidr } from '../range/cidr.js';
+import { parseBlock } from '../range/cidr.js';
 
 /** An address in brackets, or an IPv4 address, with a port: some proxies write the port, too. */
 const WITH_PORT = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/;
@@ -32,17 +31,14 @@ function plainAddress(text: string): string {
 export function trustFunction(cidrs: readonly string[]): false | ((address: string) => boolean) {
   const proxies = new BlockList();
   for (const text of cidrs) {
-    const first = new Uint32Array(4);
-    const last = new Uint32Array(4);
-    const block = parseCidr(text, first, last);
+    const block = parseBlock(text);
     if (block === undefined || block.hostBitsSet) {
       throw misuse(
         `--trust-proxy: ${JSON.stringify(text)} is not a CIDR block${block?.hostBitsSet ? ' (it has bits set after its prefix)' : ''}; write it as 10.0.0.0/8 or 2001:db8::/32`,
       );
     }
-    const mapped = block.family === 6 && isMapped(first) && isMapped(last);
-    const family = mapped ? 4 : block.family;
-    const ends = [first, last].map((address) => formatAddress(family, mapped ? address.subarray(3) : address));
+    const { family, first, last } = block;
+    const ends = [first, last].map((address) => formatAddress(family, address));
     proxies.addRange(ends[0]!, ends[1]!, family === 4 ? 'ipv4' : 'ipv6');
   }
   if (cidrs.length === 0) return false;

@@ -18,6 +18,7 @@ import {
   WORKER_MISSED_HEARTBEATS,
   WORKER_RETRY_MS,
 } from '../limits.js';
+import { waitAfter } from '../waits.js';
 import type { KeyOutcome, KeyRequest, KeyService } from './keys/sign-up.js';
 import { errorFields, type Log } from './log.js';
 import { metricsText, RequestMetrics, type WorkerMetrics } from './metrics.js';
@@ -103,10 +104,8 @@ export type WorkerProcess = Pick<Worker, 'on' | 'once' | 'send' | 'isConnected'>
  */
 const STOP_TIMEOUT_MS = PREDRAIN_MS + 2 * DRAIN_GRACE_MS + DRAIN_TIMEOUT_MS + 2_000;
 
-/** Returns the wait before the next try, in milliseconds: it doubles with each failure in a row. */
-function backoff(failures: number): number {
-  return Math.min(WORKER_RETRY_MS * 2 ** Math.min(failures, 16), RETRY_MAX_MS);
-}
+/** Returns the wait before the next try, in milliseconds. @param failures in a row, before the last one */
+const backoff = (failures: number): number => waitAfter(failures + 1, WORKER_RETRY_MS, RETRY_MAX_MS);
 
 /** Several workers, each a process that runs the same command line again. */
 export class WorkerCluster implements Cluster {

@@ -10,6 +10,7 @@ import { packageFile } from '../package-root.js';
 import { AFTER_FLAG } from './after.js';
 import { type Command, type Invocation, parseDay, text } from './command.js';
 import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
+import { parseWait, WAIT_FLAG } from './number-flags.js';
 import { note, runOnceOrScheduled } from './schedule.js';
 
 /** Parses the ids of `--only`. */
@@ -30,6 +31,7 @@ async function run(invocation: Invocation): Promise<number> {
     offline: values.offline === true,
     force: values.force === true,
     historyDays: parseHistoryDays(values),
+    waitMs: parseWait(values),
     seed: values.sources === undefined && only === undefined ? openSeed : undefined,
     note,
     brief: values.verbose !== true,
@@ -66,6 +68,7 @@ stays current. A release that differs too much from the current one is refused, 
     verbose: { help: 'if no server is reached, say for each source where it was looked for' },
     ...AFTER_FLAG,
     ...HISTORY_FLAGS,
+    ...WAIT_FLAG,
     json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },
   },
   examples: {

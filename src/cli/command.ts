@@ -154,6 +154,8 @@ export async function print(output: string | Uint8Array): Promise<void> {
     } catch (error) {
       if (systemErrorCode(error) === 'EPIPE') process.exit(EXIT.ok);
       if (systemErrorCode(error) !== 'EAGAIN') throw writeError('standard output', error);
+      // A reader that has gone wants no notes.
+      if (systemErrorCode(error) === 'EPIPE') return;
       // Another process made the pipe non-blocking, and it is full.
       await new Promise((resolve) => setTimeout(resolve, FULL_PIPE_MS));
     }

@@ -82,6 +82,7 @@ const EXIT_CODES = {
   [EXIT.noDatabase]: 'no database, or a damaged one',
   [EXIT.fetchFailed]: 'a source could not be fetched or read',
   [EXIT.afterFailed]: 'published, but a step of "after" failed',
+  [EXIT.busy]: 'another build, pull, import or repo command is running',
   [EXIT.interrupted]: 'interrupted (Ctrl-C)',
   143: 'ended by SIGTERM',
 };

@@ -1,9 +1,9 @@
 /** `ipatlas history`: the answers that an address had, and what was imported. */
-import { importHistory, removeHistory } from '../../pipeline/index.js';
+import { importHistory, removeHistory, repairHistory } from '../../pipeline/index.js';
 import { formatAddress } from '../address/format.js';
 import { parseAddress } from '../address/parse.js';
-import { AtlasError, EXIT, misuse } from '../errors.js';
-import { type Archive, openArchive } from '../history/archive.js';
+import { AtlasError, EXIT, misuse, RESTORE_DAYS } from '../errors.js';
+import { type Archive, openArchive, WITHOUT_HISTORY } from '../history/archive.js';
 import { answersOverTime } from '../history/over-time.js';
 import {
   type NetworkPeriod,
@@ -13,7 +13,7 @@ import {
   type UnknownPeriod,
 } from '../history/periods.js';
 import { changesIn, type Subnet } from '../history/subnet.js';
-import { parseCidr } from '../range/cidr.js';
+import { parseBlock } from '../range/cidr.js';
 import { NETWORKS } from '../rangefile/partitions.js';
 import { printable } from '../text-table.js';
 import {
@@ -26,6 +26,7 @@ import {
   table,
   text,
 } from './command.js';
+import { parseWait, WAIT_FLAG } from './number-flags.js';
 
 /** Returns the periods that overlap the days asked for, cut to them. */
 function within<Each extends { from: string; to: string | null }>(
@@ -44,7 +45,7 @@ function within<Each extends { from: string; to: string | null }>(
 
 function row(ip: string, period: Period | NetworkPeriod | UnknownPeriod): string[] {
   const { from, to } = period;
-  if ('error' in period) return [ip, from, to ?? '', printable(period.error)];
+  if ('error' in period) return [ip, from, to ?? '', '?'];
   const release = printable(period.release);
   if ('asn' in period)
     return [ip, from, to ?? '', String(period.asn ?? '-'), printable(period.as_name ?? '-'), release];
@@ -64,6 +65,7 @@ async function importFiles({ dataDir, values, positionals }: Invocation): Promis
     paths: positionals,
     day: parseDay(values, 'date'),
     format: text(values, 'format'),
+    waitMs: parseWait(values),
     note: (note) => printNote(`${note}\n`),
   });
   return EXIT.ok;
@@ -80,17 +82,22 @@ async function remove({ dataDir, values }: Invocation): Promise<number> {
   return EXIT.ok;
 }
 
+async function repair({ dataDir }: Invocation): Promise<number> {
+  const days = await repairHistory(dataDir);
+  for (const day of days) printNote(`the entry of ${day} is removed\n`);
+  if (days.length === 0) printNote('no entry is of the future; nothing was removed\n');
+  return EXIT.ok;
+}
+
 interface NamedSubnet extends Subnet {
   name: string;
 }
 
 /** Parses a block. @throws AtlasError E_USAGE if it is none */
 function parseSubnet(name: string): NamedSubnet {
-  const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
-  const block = parseCidr(name, first, last);
+  const block = parseBlock(name);
   if (block === undefined) throw misuse(`${JSON.stringify(name)} is not a block such as 10.0.0.0/8`);
-  const words = block.family === 4 ? 1 : 4;
-  return { name, family: block.family, first: first.slice(0, words), last: last.slice(0, words) };
+  return { name, ...block };
 }
 
 /** Prints what changed inside blocks. */
@@ -159,6 +166,7 @@ async function show({ dataDir, values, positionals }: Invocation): Promise<numbe
   const rows = [['IP', 'FROM', 'TO', ...columns, 'RELEASE']];
   const add = (cells: string[]): void => void rows.push(rows[0]!.map((_, column) => cells[column] ?? ''));
   let invalid = 0;
+  const problems: string[] = [];
   for (const ip of addresses) {
     const words = new Uint32Array(4);
     const family = parseAddress(ip, words);
@@ -173,12 +181,18 @@ async function show({ dataDir, values, positionals }: Invocation): Promise<numbe
     for (const period of within<(typeof periods)[number]>(periods, from, to)) {
       if (values.json === true) await print(`${printable(JSON.stringify({ ip, ...period }))}\n`);
       else add(row(ip, period));
+      if ('error' in period && !period.error.endsWith(WITHOUT_HISTORY)) {
+        problems.push(
+          `ipatlas: E_DAMAGED: ${period.from} to ${period.to ?? 'today'}: ${period.error}; ${RESTORE_DAYS}\n`,
+        );
+      }
     }
   }
   if (values.json !== true) await print(table(rows));
-  if (invalid === 0) return EXIT.ok;
-  printNote(`ipatlas: ${invalid} of the addresses given ${invalid === 1 ? 'is' : 'are'} not valid\n`);
-  return EXIT.badInput;
+  for (const problem of new Set(problems)) printNote(problem);
+  if (invalid > 0) printNote(`ipatlas: ${invalid} of the addresses given ${invalid === 1 ? 'is' : 'are'} not valid\n`);
+  if (problems.length > 0) return EXIT.noDatabase;
+  return invalid > 0 ? EXIT.badInput : EXIT.ok;
 }
 
 export const command: Command = {
@@ -202,13 +216,19 @@ days before the first of them.`,
         'adds past releases, compact forms (.ipc), or tables of a source format, each from its date until the next entry. ' +
         'The files of one date are one table. Of a folder, all files are taken',
       arguments: [1, Number.POSITIVE_INFINITY],
-      flags: ['date', 'format'],
+      flags: ['date', 'format', 'wait'],
     },
     remove: {
       usage: '--from YYYY-MM-DD --to YYYY-MM-DD',
       help: 'removes what was imported for these days',
       arguments: [0, 0],
       flags: ['from', 'to'],
+    },
+    repair: {
+      usage: '',
+      help: 'removes entries of the future, which a wrong clock made, and adds the current release from today on. Set the clock first',
+      arguments: [0, 0],
+      flags: [],
     },
   },
   options: {
@@ -218,6 +238,7 @@ days before the first of them.`,
     json: { help: 'print one JSON object for each period' },
     date: { value: 'YYYY-MM-DD', help: 'the day of all files; by default the date in the name of each' },
     format: { value: 'NAME', help: 'a source format, such as dbip-lite; by default it is recognized' },
+    ...WAIT_FLAG,
   },
   examples: {
     'ipatlas history 193.0.6.139': 'all periods of an address',
@@ -229,6 +250,7 @@ days before the first of them.`,
   arguments: [0, 0],
   run: (invocation) => {
     if (invocation.action === 'import') return importFiles(invocation);
+    if (invocation.action === 'repair') return repair(invocation);
     return invocation.action === 'remove' ? remove(invocation) : show(invocation);
   },
 };

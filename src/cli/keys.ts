@@ -12,8 +12,10 @@ import {
 } from '../api/keys/key-store.js';
 import { AtlasError, EXIT, misuse } from '../errors.js';
 import { writeFile } from '../export/output.js';
-import { STOP_SIGNALS } from '../system.js';
+import { RETRY_MAX_MS } from '../limits.js';
+import { stopSignal } from '../signals.js';
 import { counted } from '../text-table.js';
+import { waitAfter } from '../waits.js';
 import {
   type Action,
   type Command,
@@ -79,19 +81,21 @@ function revoke({ dataDir, positionals }: Invocation): void {
 async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Promise<void> {
   const every = wholeNumber(values, 'every', 1, 999_999);
   if (every === undefined) return work();
-  const stop = new AbortController();
-  for (const signal of STOP_SIGNALS) process.once(signal, () => stop.abort());
+  const signal = stopSignal();
   let lastProblem = '';
-  while (!stop.signal.aborted) {
+  for (let failures = 0; !signal.aborted; ) {
     try {
       await work();
+      failures = 0;
       lastProblem = '';
     } catch (error) {
       if (!(error instanceof AtlasError)) throw error;
+      failures++;
       if (error.message !== lastProblem) printNote(`ipatlas: ${error.code}: ${error.message}\n`);
       lastProblem = error.message;
     }
-    await sleep(1000 * every, undefined, { signal: stop.signal }).catch(() => {});
+    const wait = waitAfter(Math.max(1, failures), 1000 * every, Math.max(1000 * every, RETRY_MAX_MS));
+    await sleep(wait, undefined, { signal }).catch(() => {});
   }
 }
 

@@ -1,10 +1,24 @@
 /** Options whose value is a whole number. */
 import { misuse } from '../errors.js';
-import { type OptionValues, text } from './command.js';
+import { type FlagTable, type OptionValues, text } from './command.js';
 
 export const MAX_PORT = 65_535;
 /** Of addresses a minute. */
 export const MAX_RATE = 1e12;
+
+/** The flag of commands that only one process may run at a time. */
+export const WAIT_FLAG: FlagTable = {
+  wait: {
+    value: 'SECONDS',
+    help: 'how long to wait if another such command is running, instead of exit code 8 at once',
+  },
+};
+
+/** Returns the milliseconds of `--wait`; undefined if it is not given. @throws AtlasError E_USAGE */
+export function parseWait(values: OptionValues): number | undefined {
+  const seconds = wholeNumber(values, 'wait', 0, 999_999);
+  return seconds === undefined ? undefined : 1000 * seconds;
+}
 
 /** Returns the number that an option gives, or undefined if it is not given. @throws AtlasError E_USAGE */
 export function wholeNumber(values: OptionValues, name: string, least: number, most: number): number | undefined {

@@ -9,6 +9,7 @@ import { PERCENT_ADVICE, parseUrl, withoutCredentials } from '../url.js';
 import { AFTER_FLAG } from './after.js';
 import { type Command, type Invocation, text, usageError } from './command.js';
 import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
+import { parseWait, WAIT_FLAG } from './number-flags.js';
 import { note, runOnceOrScheduled } from './schedule.js';
 
 /** Checks the address of a repository. Plain HTTP is allowed, because everything that is downloaded is signed. */
@@ -45,6 +46,7 @@ async function run(invocation: Invocation): Promise<number> {
     sourcesFile: text(values, 'sources') ?? packageFile(join('data', 'sources.json')),
     force: values.force === true,
     historyDays: parseHistoryDays(values),
+    waitMs: parseWait(values),
     note,
   };
   return runOnceOrScheduled({ what: 'pull', atOnce: () => true }, invocation, () => pull(options));
@@ -76,6 +78,7 @@ download is continued by the next pull. A running server switches by itself.`,
     },
     ...AFTER_FLAG,
     ...HISTORY_FLAGS,
+    ...WAIT_FLAG,
     json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },
   },
   examples: {

@@ -28,8 +28,9 @@ import { showProgress, summaryText } from '../enrich/progress.js';
 import { EXIT, misuse } from '../errors.js';
 import type { Damage } from '../history/over-time.js';
 import { MAX_JOBS } from '../limits.js';
+import { isUnderNohup, STOP_SIGNALS } from '../signals.js';
 import { inputName, isTerminal, STANDARD_FD, STDIN_PATH, standardStat } from '../standard-streams.js';
-import { STOP_SIGNALS, SYSTEM } from '../system.js';
+import { SYSTEM } from '../system.js';
 import { grouped } from '../text-table.js';
 import {
   databaseOf,
@@ -386,8 +387,6 @@ export function parseStreamRequest(invocation: Invocation): StreamRequest {
   return request;
 }
 
-const ENDING_SIGNALS = [...STOP_SIGNALS, 'SIGHUP'] as const;
-
 /**
  * Makes the first signal stop the reading, so that what was read is processed and written. The second ends the process.
  *
@@ -395,10 +394,11 @@ const ENDING_SIGNALS = [...STOP_SIGNALS, 'SIGHUP'] as const;
  */
 function watchSignals(abandon: () => void) {
   const controller = new AbortController();
+  const names: NodeJS.Signals[] = [...STOP_SIGNALS, ...(isUnderNohup() ? [] : ['SIGHUP' as const])];
   let received: NodeJS.Signals | undefined;
 
   function stop(): void {
-    for (const name of ENDING_SIGNALS) process.off(name, onSignal);
+    for (const name of names) process.off(name, onSignal);
   }
   /** Ends the process by a signal, so that its parent sees the cause. On Windows a process cannot send itself each signal. */
   function raise(name: NodeJS.Signals): void {
@@ -414,7 +414,7 @@ function watchSignals(abandon: () => void) {
     received = name;
     controller.abort();
   }
-  for (const name of ENDING_SIGNALS) process.on(name, onSignal);
+  for (const name of names) process.on(name, onSignal);
   return { signal: controller.signal, received: () => received, stop, raise };
 }
 

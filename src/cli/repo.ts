@@ -15,6 +15,7 @@ import { namedRelease } from '../database/release.js';
 import { EXIT, misuse } from '../errors.js';
 import { REPOSITORY_RELEASES, SIGNATURE_DAYS } from '../limits.js';
 import { type Action, type Command, factLines, type Invocation, type OptionValues, print, text } from './command.js';
+import { parseWait, WAIT_FLAG } from './number-flags.js';
 import { note } from './schedule.js';
 
 /** Keys of a new repository: one of the three root keys may be lost or stolen without harm. */
@@ -83,7 +84,7 @@ interface RepoAction extends Action {
   run(options: RepositoryOptions, invocation: Invocation): RepositorySummary;
 }
 
-const COMMON_FLAGS = ['keys', 'expires', 'json'];
+const COMMON_FLAGS = ['keys', 'expires', 'json', 'wait'];
 
 const ACTIONS: Readonly<Record<string, RepoAction>> = {
   init: {
@@ -136,7 +137,10 @@ async function run(invocation: Invocation): Promise<number> {
   if (dir === '') throw misuse('the directory of the repository is an empty text; name it');
   const keys = list(values, 'keys');
   const keyDirs = keys.length === 0 ? [join(dataDir, 'signing-keys')] : keys;
-  const summary = ACTIONS[action!]!.run({ dir, keyDirs, days: parseDays(values), note }, invocation);
+  const summary = ACTIONS[action!]!.run(
+    { dir, keyDirs, days: parseDays(values), waitMs: parseWait(values), note },
+    invocation,
+  );
   if (values.json === true) await print(`${JSON.stringify(summary)}\n`);
   else {
     const roles = ROLES.map((role): [string, string] => {
@@ -173,6 +177,7 @@ docs/distribution.md describes them, and what to do with the keys.`,
     role: { value: 'ROLE,…', help: 'the roles that get new keys' },
     labels: { help: 'with the labels of the release, which otherwise do not leave this machine' },
     json: { help: 'print the release and the roles as JSON' },
+    ...WAIT_FLAG,
   },
   examples: {
     'ipatlas repo init /srv/ipatlas --keys /mnt/keys': 'makes a repository and its keys',

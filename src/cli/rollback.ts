@@ -5,12 +5,16 @@ import { AFTER_FLAG, runSteps } from './after.js';
 import { type Command, type Invocation, print, printNote } from './command.js';
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
-  const { from, to } = rollBack(dataDir, positionals[0]);
+  const { from, to, isIncomplete } = rollBack(dataDir, positionals[0]);
   if (values.json === true) await print(`${JSON.stringify({ from: from ?? null, to })}\n`);
   else if (from === to) printNote(`release ${to} is already current\n`);
   else {
     printNote(`release ${to} is now current instead of ${from ?? 'none'}\n`);
-    if (from !== undefined)
+    if (isIncomplete) {
+      printNote(
+        'The disk is full, so that this is not recorded: the next build may publish the same data again. Free space first.\n',
+      );
+    } else if (from !== undefined)
       printNote(`Builds from the same sources as ${from} are refused until the sources change or --force is given.\n`);
   }
   await runSteps({ dataDir, values });

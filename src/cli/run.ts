@@ -2,8 +2,8 @@
 import { debuglog, getSystemErrorMap } from 'node:util';
 import { dataPlace } from '../database/origin.js';
 import { AtlasError, EXIT, fileAdvice, isDiskError, messageOf } from '../errors.js';
-import { printable } from '../text-table.js';
-import { type Command, print, usageError } from './command.js';
+import { isUnderNohup } from '../signals.js';
+import { type Command, print, printNote, usageError } from './command.js';
 import { parseCommandLine } from './command-line.js';
 
 const debug = debuglog('ipatlas');
@@ -72,12 +72,12 @@ function withDataDir(message: string): string {
 function report(thrown: unknown): number {
   const error = environmentError(thrown) ?? thrown;
   if (error instanceof AtlasError) {
-    process.stderr.write(`ipatlas: ${printable(withDataDir(error.message))}\n`);
+    printNote(`ipatlas: ${withDataDir(error.message)}\n`);
     debug('%s', error.stack);
     return error.exitCode;
   }
-  process.stderr.write(
-    `ipatlas: internal error (bug): ${printable(messageOf(error).replaceAll(/\s*\n\s*/g, ' '))}; please report it, with the output of the same command under NODE_DEBUG=ipatlas\n`,
+  printNote(
+    `ipatlas: internal error (bug): ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}; please report it, with the output of the same command under NODE_DEBUG=ipatlas\n`,
   );
   debug('%s', error instanceof Error ? error.stack : error);
   return EXIT.fault;
@@ -98,6 +98,7 @@ export async function runProgram(program: () => Promise<number>): Promise<void> 
   process.on('uncaughtException', (error) => {
     if (process.listenerCount('uncaughtException') === 1) process.exit(report(error));
   });
+  if (isUnderNohup()) process.on('SIGHUP', () => {});
   process.exitCode = await exitCodeOf(program);
   if (mayHaveLeftConnections) setTimeout(() => process.exit(), LEFT_OPEN_MS).unref();
 }

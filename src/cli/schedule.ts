@@ -11,7 +11,7 @@ import {
 } from '../../pipeline/index.js';
 import { AtlasError, EXIT, messageOf, misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
-import { STOP_SIGNALS } from '../system.js';
+import { stopSignal } from '../signals.js';
 import { runSteps } from './after.js';
 import { type Invocation, print, printNote, text } from './command.js';
 import { wholeNumber } from './number-flags.js';
@@ -46,13 +46,6 @@ async function runAndReport(
     if (error instanceof AtlasError && 'refused' in error) await printJson(error.refused as RefusedOutcome);
     throw error;
   }
-}
-
-/** Returns an abort signal for the signals to stop. A second one ends the process at once. */
-function stopSignal(): AbortSignal {
-  const controller = new AbortController();
-  for (const signal of STOP_SIGNALS) process.once(signal, () => controller.abort());
-  return controller.signal;
 }
 
 /** Exit codes after which a run within minutes would end in the same way: such a run waits for its next scheduled time. */

@@ -18,8 +18,8 @@ import { AtlasError, EXIT, writeError } from '../errors.js';
 import { makeFolder, replaceFile } from '../files.js';
 import { DEFAULT_RATE } from '../limits.js';
 import { withPackages } from '../optional-packages.js';
+import { isUnderNohup, STOP_SIGNALS } from '../signals.js';
 import { sqlite } from '../sqlite.js';
-import { STOP_SIGNALS } from '../system.js';
 import { type Command, type Invocation, type OptionValues, print, text, usageError } from './command.js';
 import { MAX_PORT, MAX_RATE, METRICS_HOST, metricsAddress, wholeNumber } from './number-flags.js';
 
@@ -148,7 +148,7 @@ function stopSignal(): Promise<void> {
       });
     }
     // The terminal or the window of the console is gone; the system may say so twice.
-    process.on('SIGHUP', resolveStop);
+    if (!isUnderNohup()) process.on('SIGHUP', resolveStop);
   });
 }
 

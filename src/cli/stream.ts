@@ -11,12 +11,12 @@ import {
   STREAM_MESSAGES_IN_FLIGHT,
 } from '../limits.js';
 import { withPackages } from '../optional-packages.js';
+import { STOP_SIGNALS } from '../signals.js';
 import type { StartAt } from '../stream/broker.js';
 import type { NatsBroker, NatsServer } from '../stream/nats.js';
 import type { OrderedOptions } from '../stream/ordered.js';
 import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
-import { STOP_SIGNALS } from '../system.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text, usageError } from './command.js';
 import { METRICS_HOST, metricsAddress, wholeNumber } from './number-flags.js';
 import { ADD_FLAGS, enrichOptionsOf, withLogs } from './records.js';

@@ -126,7 +126,7 @@ function summaryTable(shown: Shown): string {
     ...others.filter(([, count]) => count > 0).map(([name, count]) => ({ cells: [...blank, name], count })),
   ];
   const total = all.reduce((sum, { count }) => sum + count, 0);
-  const cells = all.map(({ cells: texts, count }) => [...texts, grouped(count), percent(count / total)]);
+  const cells = all.map(({ cells: texts, count }) => [...texts, grouped(count), percent(count / Math.max(1, total))]);
   return table([[...columns, 'lines', 'share'], ...cells], [columns.length, columns.length + 1]);
 }
 

@@ -1,6 +1,8 @@
 /** The age of a release's data, and the warning about old data. */
+
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { dayOf } from '../day.js';
 import { misuse } from '../errors.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
 import { counted } from '../text-table.js';
@@ -102,7 +104,7 @@ export function staleWarning(
   rate: number = CHANGE_WITH_AGE.share,
   now: number = Date.now(),
 ): string | undefined {
-  const today = new Date(now).toISOString().slice(0, 10);
+  const today = dayOf(now);
   if (manifest.as_of > today) {
     return `release ${manifest.id} is as of ${manifest.as_of}, and today is ${today}: check the clock of the machine, and that of its builds`;
   }

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
+import { DAY_MS, dayOf, shiftedDay } from '../day.js';
 import { AtlasError, causedError, RESTORE, RESTORE_DAYS } from '../errors.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
 import { COUNTRIES } from '../rangefile/partitions.js';
@@ -12,8 +13,6 @@ import { isPackName, PACK_LIST_FILE, type PackedEntry, parsePackList, readPack }
 
 /** The entry of a publication that has not finished: it counts as soon as its release is the current one. */
 export const PENDING_FILE = 'pending.ipc';
-
-export const DAY_MS = 86_400_000;
 
 /** An entry of the archive as its name tells it. */
 export interface Entry extends Omit<EntryName, 'origin'> {
@@ -26,16 +25,6 @@ export interface Entry extends Omit<EntryName, 'origin'> {
   bytes: number;
   /** Reads it. Throws AtlasError E_DAMAGED if that is not possible. */
   content: () => Uint8Array;
-}
-
-/** Returns the UTC day of a time, `YYYY-MM-DD`. */
-export function dayOf(time: number): string {
-  return new Date(time).toISOString().slice(0, 10);
-}
-
-/** Returns the UTC day that is a number of days after a day, or before it. */
-export function shiftedDay(day: string, days: number): string {
-  return dayOf(Date.parse(`${day}T00:00:00Z`) + days * DAY_MS);
 }
 
 function readFile(path: string): Buffer {
@@ -69,6 +58,14 @@ export type Span = { from: string; to: string } & ({ entry: Entry } | Missing);
 
 /** Why nothing is known; `isGap` if nothing was published, and so nothing is lost. */
 type Missing = { missing: string; isGap?: true };
+
+/** How it is said that nothing is known of a time that nobody wanted to keep; nothing is lost. */
+export const WITHOUT_HISTORY = 'published without history';
+
+/** Returns whether an entry is of the future: the clock was wrong when it was made, or is wrong now. Clocks may differ by a day. */
+export function isOfFuture({ time }: Pick<Entry, 'time'>): boolean {
+  return time > Date.now() + DAY_MS;
+}
 
 export class Archive<Rec extends FileRecord = RangeRecord> {
   readonly partition: Archived<Rec>;
@@ -126,7 +123,7 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
       const to = next === undefined ? this.span!.to : shiftedDay(dayOf(next.time), -1);
       if (to < from) return []; // another entry of the same day follows
       if (entry.kind === 'gap') {
-        return { from, to, missing: `the release of ${from} was published without history`, isGap: true };
+        return { from, to, missing: `the release of ${from} was ${WITHOUT_HISTORY}`, isGap: true };
       }
       if (next === undefined && this.#isFollowedByLost(entry)) {
         const current = currentReleaseId(this.dataDir);
@@ -247,7 +244,7 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
       const isNext = before !== undefined && before.kind !== 'gap' && before.time === entry.since;
       before = entry;
       if (entry.kind === 'gap') {
-        yield { entry, unknown: 'gap', problem: 'published without history' } as const;
+        yield { entry, unknown: 'gap', problem: WITHOUT_HISTORY } as const;
         continue;
       }
       if (entry.kind === 'base') {

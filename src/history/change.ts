@@ -1,7 +1,8 @@
 /** How fast the countries of addresses change, by the archive. */
 import { CHANGE_DAYS, type MeasuredChange } from '../database/age.js';
+import { DAY_MS, dayOf } from '../day.js';
 import { combine } from '../range/cut.js';
-import { type Archive, DAY_MS, dayOf } from './archive.js';
+import type { Archive } from './archive.js';
 import type { Answers } from './entry.js';
 
 /** Returns the codes of the values of a partition; undefined for those without a country. */

@@ -3,13 +3,14 @@ import { isMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { readManifest, releaseDir } from '../database/release.js';
 import { openReleasePartition, openReleaseRanges } from '../database/release-files.js';
+import { dayOf } from '../day.js';
 import { AtlasError, misuse, RESTORE_DAYS } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { rangeFileInMemory } from '../rangefile/memory.js';
 import type { Partition } from '../rangefile/partitions.js';
 import { decodeFile, type PartitionFile, type RangeFile } from '../rangefile/reader.js';
 import { encodeFile } from '../rangefile/writer.js';
-import { type Archive, dayOf, type Entry, openArchive } from './archive.js';
+import { type Archive, type Entry, openArchive } from './archive.js';
 import type { Values } from './changes.js';
 
 /** Returns the numbers of records, which are one less than the values of a layer. */

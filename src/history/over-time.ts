@@ -5,14 +5,18 @@
 import type { Family } from '../address/parse.js';
 import { GROUPS, isMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
+import { DAY_MS, dayOf, shiftedDay, startOfDay } from '../day.js';
 import { AtlasError, misuse } from '../errors.js';
 import { combine } from '../range/cut.js';
 import { type RangeRecord, recordIdentity } from '../rangefile/layout.js';
 import { splitIPv6 } from '../rangefile/memory.js';
 import { buildIndex, type SearchColumns } from '../rangefile/search.js';
-import { type Archive, DAY_MS, dayOf, type Entry, type Span, shiftedDay } from './archive.js';
+import type { Archive, Entry, Span } from './archive.js';
 import { joinLayers, type Values } from './changes.js';
 import type { Answers } from './entry.js';
+
+/** Days after today that have the answers of today: a hundred years. */
+const DAYS_TO_COME = 36_525;
 
 /** The value of a day that is not kept. */
 export const NO_STATE = 0xffff;
@@ -40,7 +44,10 @@ export interface AnswersOverTime extends SearchColumns {
   steps: Uint32Array;
   /** A country is two records if it joined or left the Union. */
   records: readonly RangeRecord[];
-  /** The first day, in days since 1970. For each day from it to today, its state, NO_STATE or DAMAGED_STATE. */
+  /**
+   * The first day, in days since 1970. For each day from it to today, its state, NO_STATE or DAMAGED_STATE. If there is a current
+   * release, later days are those of today: a process may run on for long.
+   */
   firstDay: number;
   states: Uint16Array;
   /** For each state, its first day, and the day of the publication or import whose answers hold. */
@@ -293,9 +300,10 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
   const [v4, v6] = [builder.joined(4), builder.joined(6)];
   const byMembership = new ByMembership(builder.table.records, days);
   const { timelines, steps } = tables(builder.timelines, byMembership, [v4.value, v6.value]);
-  const dayNumber = (day: string): number => Date.parse(`${day}T00:00:00Z`) / DAY_MS;
+  const dayNumber = (day: string): number => startOfDay(day) / DAY_MS;
   const firstDay = dayNumber(span.from);
-  const states = new Uint16Array(dayNumber(today) - firstDay + 1);
+  const later = current === undefined ? 0 : DAYS_TO_COME;
+  const states = new Uint16Array(dayNumber(today) - firstDay + 1 + later);
   let at = 0;
   const dates = days.map((day, state) => {
     while (spans[at]!.to < day) at++;

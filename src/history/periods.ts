@@ -3,8 +3,9 @@ import { embeddedIPv4 } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
 import { isMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
+import { shiftedDay } from '../day.js';
 import type { FileRecord, NetworkRecord } from '../rangefile/layout.js';
-import { type Archive, shiftedDay } from './archive.js';
+import type { Archive } from './archive.js';
 import { UNCHANGED } from './changes.js';
 
 /** Days with one answer. They are UTC days, `YYYY-MM-DD`. */

@@ -1,6 +1,8 @@
 /** Checks the whole archive. */
+
+import { dayOf } from '../day.js';
 import type { FileRecord } from '../rangefile/layout.js';
-import { type Archive, dayOf } from './archive.js';
+import { type Archive, isOfFuture } from './archive.js';
 
 /**
  * Decodes every entry of an archive, in order.
@@ -20,6 +22,11 @@ export function archiveProblems<Rec extends FileRecord>(archive: Archive<Rec>): 
     if (unknown === 'damaged') problems.push(problem);
     if (unknown === 'before')
       problems.push(`the answers of ${dayOf(entry.time)} cannot be known without the entries before`);
+  }
+  for (const { time } of archive.entries.filter(isOfFuture)) {
+    problems.push(
+      `the entry of ${dayOf(time)} is of the future: set the clock, or remove it with "ipatlas history repair"`,
+    );
   }
   const last = archive.entries.at(-1);
   const coverage = last && problems.length === 0 && last.kind !== 'gap' ? archive.at(dayOf(last.time)) : undefined;

@@ -6,12 +6,13 @@ import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
+import { DAY_MS, dayOf, startOfDay, today } from '../day.js';
 import { AtlasError, misuse } from '../errors.js';
 import { rename, replaceFile } from '../files.js';
 import { type FileRecord, type RangeRecord, recordIdentity } from '../rangefile/layout.js';
 import { archivedPartitions } from '../rangefile/partitions.js';
 import { type PartitionFile, rangeColumns } from '../rangefile/reader.js';
-import { type Archive, DAY_MS, dayOf, type Entry, openArchive, PENDING_FILE } from './archive.js';
+import { type Archive, type Entry, isOfFuture, openArchive, PENDING_FILE } from './archive.js';
 import { differenceOf, type Values } from './changes.js';
 import {
   type Answers,
@@ -219,7 +220,8 @@ export interface Import<Rec extends FileRecord = RangeRecord> {
 
 /** Returns why a day cannot be imported; undefined if it can. */
 export function importProblem({ entries }: Pick<Archive, 'entries'>, day: string): string | undefined {
-  const time = Date.parse(`${day}T00:00:00Z`);
+  if (day > today()) return `${day} is in the future; give the day from which on the table held`;
+  const time = startOfDay(day);
   const own = entries.find(({ origin }) => origin !== 'imported');
   if (own !== undefined && time + DAY_MS > own.time) {
     return `${day} cannot be imported: releases have been published since ${dayOf(own.time)}; leave out that day`;
@@ -237,7 +239,7 @@ export function importEntry<Rec extends FileRecord>(
   archive: Archive<Rec>,
   { day, name: release, answers }: Import<Rec>,
 ): void {
-  const time = Date.parse(`${day}T00:00:00Z`);
+  const time = startOfDay(day);
   const problem = importProblem(archive, day);
   if (problem !== undefined) throw misuse(problem);
   const next = archive.entries.findIndex((entry) => entry.time > time);
@@ -270,6 +272,13 @@ export function removeImports<Rec extends FileRecord>(archive: Archive<Rec>, fro
   }
   for (const { path } of [...removed].reverse()) rmSync(path);
   return removed.map(({ time }) => dayOf(time));
+}
+
+/** Removes the entries of the future, except those of the repository. Returns them, the earliest first. */
+export function removeOfFuture<Rec extends FileRecord>({ entries }: Archive<Rec>): Entry[] {
+  const removed = entries.filter((entry) => isOfFuture(entry) && entry.origin !== 'repository');
+  for (const { path } of removed.toReversed()) rmSync(path);
+  return removed;
 }
 
 /**

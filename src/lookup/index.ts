@@ -12,6 +12,7 @@ import { containerSize } from '../compact/container.js';
 import { CompactCountries } from '../compact/countries.js';
 import { BinaryEngine } from '../database/binary-engine.js';
 import { Lookups } from '../database/lookups.js';
+import { DAY_MS } from '../day.js';
 import { AtlasError } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
 import type { LookupDatabase, NetworkDatabase } from './database.js';
@@ -20,8 +21,6 @@ import { searchable } from './ranges.js';
 
 export type { Country, LookupResult, ReasonedResult } from '../database/results.js';
 export type { LookupDatabase, Network, NetworkDatabase } from './database.js';
-
-const MS_PER_DAY = 86_400_000;
 
 class CompactDatabase extends Lookups implements LookupDatabase {
   readonly dataDate: string;
@@ -37,7 +36,7 @@ class CompactDatabase extends Lookups implements LookupDatabase {
   }
 
   age(now = Date.now()): number {
-    return Math.max(0, Math.floor((now - Date.parse(this.dataDate)) / MS_PER_DAY));
+    return Math.max(0, Math.floor((now - Date.parse(this.dataDate)) / DAY_MS));
   }
 }
 

@@ -1,12 +1,12 @@
 /** CIDR blocks (RFC 4632, RFC 4291 §2.3): parsing, formatting, and splitting a range into the fewest blocks. */
 import { formatAddress } from '../address/format.js';
-import { type Family, parseIPv4, parseIPv6 } from '../address/parse.js';
+import { type Family, isMapped, parseIPv4, parseIPv6 } from '../address/parse.js';
 import { addressBits, addressWords, hostMask } from '../address/words.js';
 
 /**
  * Parses a CIDR block, `10.0.0.0/8` or `2001:db8::/32`. Without a prefix length it is a single address.
  *
- * An IPv4-mapped block stays IPv6 here; the caller converts it.
+ * An IPv4-mapped block stays IPv6 here; see {@link parseBlock}.
  *
  * @param text the block
  * @param first receives the first address; IPv4 uses word 0 only
@@ -46,6 +46,26 @@ export function parseCidr(
     last[i] = first[i]! | mask;
   }
   return { family, prefix, hostBitsSet };
+}
+
+/** A block of addresses; both ends have as many words as the family. */
+export interface Block {
+  family: Family;
+  first: Uint32Array;
+  last: Uint32Array;
+  /** Whether the text had host bits set. */
+  hostBitsSet: boolean;
+}
+
+/** Parses a CIDR block as {@link parseCidr} does; an IPv4-mapped one becomes IPv4. Returns undefined if it is not a block. */
+export function parseBlock(text: string): Block | undefined {
+  const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
+  const block = parseCidr(text, first, last);
+  if (block === undefined) return undefined;
+  const { family, hostBitsSet } = block;
+  if (family === 4) return { family, first: first.slice(0, 1), last: last.slice(0, 1), hostBitsSet };
+  if (!isMapped(first) || !isMapped(last)) return { family, first, last, hostBitsSet };
+  return { family: 4, first: first.slice(3), last: last.slice(3), hostBitsSet };
 }
 
 /** Returns the number of trailing zero bits; all bits if the number is zero. */

@@ -8,7 +8,7 @@ import { addRelease } from '../../pipeline/distribution/repository.js';
 import { Container } from '../../src/compact/container.js';
 import { unpackCompact } from '../../src/database/compact.js';
 import { openDatabase } from '../../src/database/database.js';
-import { dayOf } from '../../src/history/archive.js';
+import { dayOf } from '../../src/day.js';
 import { partitionAt } from '../../src/history/day.js';
 import { openMirror } from '../../src/mirror/reader.js';
 import { Node, Origin, serveStatic } from '../distribution/support.js';

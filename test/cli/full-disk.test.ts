@@ -2,7 +2,9 @@
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { currentReleaseId, releaseIds } from '../../src/database/release.js';
 import { shell } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { writeSources } from '../support/sources.js';
 
@@ -37,4 +39,14 @@ it('a key that cannot be stored is not printed, and is exit code 1', async () =>
   const { code, stdout, stderr } = await limited(4, 'keys create');
   expect(stderr).toMatch(/^ipatlas: [^\n]*keys\.sqlite cannot be used: [^\n]*\n$/);
   expect([code, stdout]).toEqual([1, '']);
+});
+
+it('a rollback works, and says that it is not recorded', async () => {
+  for (const rows of [ROWS, [...ROWS, '81.0.0.0,81.0.0.255,IT']]) {
+    expect((await ipatlas(['build', '--sources', writeSources(dir, { one: rows }), '--data', dataDir])).code).toBe(0);
+  }
+  const [now, before] = releaseIds(dataDir);
+  const { code, stderr } = await limited(0, 'rollback');
+  expect(stderr).toContain(`release ${before} is now current instead of ${now}\nThe disk is full`);
+  expect([code, currentReleaseId(dataDir)]).toEqual([0, before]);
 });

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { beforeEach, expect, it } from 'vitest';
 import { RepositoryClient } from '../../pipeline/distribution/client.js';
 import type { Role } from '../../pipeline/distribution/keys.js';
-import { addRelease } from '../../pipeline/distribution/repository.js';
+import { addRelease, initRepository, refreshRepository } from '../../pipeline/distribution/repository.js';
 import { pull } from '../../pipeline/pull.js';
 import { RELEASES_DIR } from '../../src/database/release.js';
 import { freezeClock, killedAt, stepsToKill } from '../support/killed-writer.js';
@@ -97,6 +97,34 @@ it.each<[string, (origin: Origin) => unknown]>([
   // Up to some step the old state, from then on the new one.
   expect(seen).toEqual([...seen].sort((a, b) => ids.indexOf(a) - ids.indexOf(b)));
   expect(seen.at(-1)).toBe(name === 'add' ? ids[1] : ids[0]);
+});
+
+it('a repository whose init is killed at any step is whole after the next init, without keys that nothing names', async () => {
+  const place = join(dir, 'other');
+  const options = { dir: join(place, 'repo'), keyDirs: [join(place, 'keys')], note: () => {} };
+  const one = { keys: 1, threshold: 1 };
+  const init = async () =>
+    initRepository(options, { root: { keys: 2, threshold: 1 }, targets: one, snapshot: one, timestamp: one });
+  const steps = await stepsToKill(EVERY, init);
+  for (const step of steps) {
+    rmSync(place, { recursive: true, force: true });
+    if (!(await killedAt(step, init))) continue;
+    const next = await init().catch((error: Error) => error);
+    // A killed run may have been whole.
+    if (next instanceof Error) expect(next.message, `step ${step}`).toContain('there is a repository in');
+    expect(refreshRepository(options).roles.root.version).toBe(1);
+    const { signed } = JSON.parse(readFileSync(join(options.dir, 'root.json'), 'utf8'));
+    expect(readFileSync(join(options.dir, 'metadata/1.root.json'))).toEqual(
+      readFileSync(join(options.dir, 'root.json')),
+    );
+    const ids = readdirSync(options.keyDirs[0]!).map((name) => /-([0-9a-f]{8})\.pem$/.exec(name)?.[1]);
+    expect(ids.sort(), `step ${step}`).toEqual(
+      Object.keys(signed.keys)
+        .map((id) => id.slice(0, 8))
+        .sort(),
+    );
+  }
+  expect(steps.at(-1)).toBeGreaterThan(15);
 });
 
 it('the node has a whole release when a pull is killed at any step, and the next pull succeeds', async () => {

@@ -21,7 +21,8 @@ import { rollBack } from '../../pipeline/operations/rollback.js';
 import { unpackCompact } from '../../src/database/compact.js';
 import { openDatabase } from '../../src/database/database.js';
 import { readManifest } from '../../src/database/release.js';
-import { dayOf, openArchive } from '../../src/history/archive.js';
+import { dayOf } from '../../src/day.js';
+import { openArchive } from '../../src/history/archive.js';
 import { encodePacks, isPackName } from '../../src/history/pack.js';
 import { addPack } from '../../src/history/write.js';
 import { COUNTRIES } from '../../src/rangefile/partitions.js';
@@ -162,7 +163,7 @@ describe('a pull', () => {
     await origin.add(world('AA'));
     mkdirSync(node.dataDir);
     const unlock = lockDataDir(node.dataDir);
-    expect(await pull()).toMatchObject({ outcome: 'E_BUSY', exit: 2 });
+    expect(await pull()).toMatchObject({ outcome: 'E_BUSY', exit: 8 });
     unlock();
     expect(await pull()).toMatchObject({ outcome: 'published' });
   });

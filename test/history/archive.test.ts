@@ -1,7 +1,8 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
+import { DAY_MS, dayOf } from '../../src/day.js';
+import { openArchive } from '../../src/history/archive.js';
 import { differenceOf, joinLayers, overlay, type Values } from '../../src/history/changes.js';
 import { openDay } from '../../src/history/day.js';
 import { importEntry, pruneHistory, removeImports, settle } from '../../src/history/write.js';

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { DAY_MS, dayOf } from '../../src/history/archive.js';
+import { DAY_MS, dayOf } from '../../src/day.js';
 import { openDatabase } from '../../src/history/open.js';
 import { ipatlas } from '../support/in-process.js';
 import { type Block, country, publishBlocks, temporaryDir } from '../support/release.js';

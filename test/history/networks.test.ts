@@ -2,7 +2,8 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
-import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
+import { DAY_MS, dayOf } from '../../src/day.js';
+import { openArchive } from '../../src/history/archive.js';
 import { partitionAt } from '../../src/history/day.js';
 import { openDatabase } from '../../src/history/open.js';
 import { networkPeriodsOf } from '../../src/history/periods.js';

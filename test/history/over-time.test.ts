@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
+import { DAY_MS, dayOf } from '../../src/day.js';
+import { openArchive } from '../../src/history/archive.js';
 import { answersOverTime } from '../../src/history/over-time.js';
 import { importEntry } from '../../src/history/write.js';
 import { findIPv4 } from '../../src/rangefile/search.js';

@@ -2,7 +2,8 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { dayOf, openArchive } from '../../src/history/archive.js';
+import { dayOf } from '../../src/day.js';
+import { openArchive } from '../../src/history/archive.js';
 import { PACK_LIST_FILE } from '../../src/history/pack.js';
 import { archiveProblems } from '../../src/history/verify.js';
 import { randomFrom } from '../support/seed.js';

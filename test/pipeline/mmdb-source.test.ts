@@ -33,6 +33,20 @@ function threeBitTree(references: number[]): Tree {
   };
 }
 
+/** A value of 28^12 strings in 700 bytes: a pointer to the last of twelve arrays, each with 28 pointers to what is before it. */
+function pointerBomb(): Buffer {
+  const pointerTo = (at: number): number[] => [0x20 | (at >> 8), at & 0xff];
+  const bytes = [0, 0, 0x41, 0x78];
+  let last = 2;
+  for (let level = 0; level < 12; level++) {
+    const at = bytes.length;
+    bytes.push(28, 4, ...Array.from({ length: 28 }, () => pointerTo(last)).flat());
+    last = at;
+  }
+  bytes.splice(0, 2, ...pointerTo(last));
+  return Buffer.from(bytes);
+}
+
 const country = (text: string): MmdbValue => mapOf({ country: mapOf({ iso_code: text }) });
 
 async function read(file: Buffer, format: string | object = 'mmdb', share = 0): Promise<IngestedSource> {
@@ -205,6 +219,20 @@ describe('invalid files', () => {
       /x\.mmdb is not a valid MMDB file: its tree describes too many networks/,
     );
     rmSync(dir, { recursive: true });
+  });
+
+  it.each([
+    ['its record', false],
+    ['its metadata', true],
+  ])('%s that repeats itself by pointers', async (_what, inMetadata) => {
+    const whole = mmdbFile(threeBitTree([leafOf(0)]), [country('DE')]);
+    const metadata = whole.lastIndexOf('\xab\xcd\xefMaxMind.com', undefined, 'latin1') + 14;
+    // The section begins 16 bytes after the tree of seven nodes.
+    const bomb = pointerBomb();
+    const file = inMetadata
+      ? [whole.subarray(0, metadata), bomb]
+      : [whole.subarray(0, 7 * 6 + 16), bomb, whole.subarray(metadata - 14)];
+    await expect(read(Buffer.concat(file))).rejects.toThrow(/more than 5000 values/);
   });
 
   it('a source without an MMDB file', async () => {

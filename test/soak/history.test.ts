@@ -4,7 +4,8 @@ import { readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from '
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { openSeed } from '../../src/database/seed.js';
-import { DAY_MS, dayOf, openArchive } from '../../src/history/archive.js';
+import { DAY_MS, dayOf } from '../../src/day.js';
+import { openArchive } from '../../src/history/archive.js';
 import type { Values } from '../../src/history/changes.js';
 import { PastDatabase } from '../../src/history/open.js';
 import { answersOverTime } from '../../src/history/over-time.js';

@@ -1,7 +1,8 @@
 /** Entry point of the thread that reads the history. It keeps the archive open as long as its state is the same. */
 import { parentPort, workerData } from 'node:worker_threads';
+import { dayOf } from '../../day.js';
 import { AtlasError } from '../../errors.js';
-import { type Archive, dayOf, openArchive } from '../../history/archive.js';
+import { type Archive, openArchive } from '../../history/archive.js';
 import { openDay, partitionAt } from '../../history/day.js';
 import { periodsOf } from '../../history/periods.js';
 import { NETWORKS } from '../../rangefile/partitions.js';

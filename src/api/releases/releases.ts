@@ -1,8 +1,8 @@
 /** What answers: the current release, past days, a few of which are held open, and the history of an address. */
 import { statSync } from 'node:fs';
 import { join } from 'node:path';
+import { today } from '../../day.js';
 import type { WireError } from '../../errors.js';
-import { dayOf } from '../../history/archive.js';
 import type { ArchiveAddress, Period, UnknownPeriod } from '../../history/periods.js';
 import { HISTORY_COST, MAX_OPEN_DAYS } from '../../limits.js';
 import { archivedPartitions } from '../../rangefile/partitions.js';
@@ -99,8 +99,8 @@ export class Releases {
 
   /** Returns what is known of a day without asking the thread. */
   #known(day: string, wantsNetworks: boolean): Answers | undefined {
-    const today = dayOf(Date.now());
-    if (day === today) {
+    const present = today();
+    if (day === present) {
       const served = this.current();
       return served === undefined ? { error: 'no_database' } : { served };
     }
@@ -114,9 +114,9 @@ export class Releases {
     }
     if (this.#days === undefined) return undefined;
     // What holds on the last of these days holds until today.
-    const days = this.#days.find(({ to }) => day <= to) ?? (day < today ? this.#days.at(-1) : undefined);
+    const days = this.#days.find(({ to }) => day <= to) ?? (day < present ? this.#days.at(-1) : undefined);
     const isKept = days?.isKept && day >= days.from && !this.#damaged.has(key);
-    return isKept ? undefined : this.#notKept(today);
+    return isKept ? undefined : this.#notKept(present);
   }
 
   #notKept(today: string): Answers {
@@ -142,7 +142,7 @@ export class Releases {
     const key = `${day} ${wantsNetworks}`;
     if (opened === 'damaged') {
       this.#damaged.add(key);
-      return this.#notKept(dayOf(Date.now()));
+      return this.#notKept(today());
     }
     const served = new ServedDay(opened);
     this.#open.set(key, served);
