@@ -213,7 +213,7 @@ describe('the routes of keys', () => {
     ['keys_busy', 503],
     ['internal', 500],
   ] as const)('answer %s with %i', async (refused, status) => {
-    const app = testApp(dataDir, { page: OPEN, keyService: async () => ({ refused, retryIn: 1_500 }) });
+    const app = testApp(dataDir, { page: OPEN, keyService: () => ({ refused, retryIn: 1_500 }) });
     const response = await app.inject({ method: 'POST', url: '/api/keys' });
     expect([response.statusCode, response.headers['retry-after']]).toEqual([status, '2']);
     expect(response.json()).toHaveProperty('error');
