@@ -88,3 +88,9 @@ export function rankOf(path: string, names: AddressNames): number {
   if (places.length > 0) return client.size + Math.min(...places);
   return has(machine, words) ? RANKS.machine : RANKS.unnamed;
 }
+
+/** What says which address of a text is meant: the names of all texts, and the grammars of logs. */
+export interface TextRoles {
+  names: AddressNames;
+  grammars: readonly Grammar[];
+}

@@ -11,9 +11,9 @@ import {
   MAX_LINE_BYTES,
   MAX_PATH_KEYS,
 } from '../limits.js';
+import type { TextRoles } from './address-names.js';
 import { type AddressPick, FORMAT_NAMES, type FormatName, type InputFormat, PICKS } from './choices.js';
 import { EACH, hasElements, type PathStep, parsePath, pathText, splitAlternatives, splitSpec } from './field-path.js';
-import type { TextRoles } from './kernel/roles.js';
 import { addressNames, knownLogs } from './known-logs.js';
 import { type Log, type Logs, logOf } from './logs.js';
 import {

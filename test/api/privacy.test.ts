@@ -109,7 +109,7 @@ const WORKERS = process.env.FUZZ_RUNS === undefined ? ['2'] : ['1', '2'];
 it.each(WORKERS)('no log has anything from the requests, with %s workers', async (workers) => {
   // Every kind of output is enabled.
   const all = ['--sign-up', 'open', '--access-log', '--metrics-port', '0', '--trust-proxy', '127.0.0.1'];
-  server = await serve(dataDir, '--workers', workers, ...all);
+  server = await serve(dataDir, '--workers', workers, '--keyless', ...all);
   const rounds = Math.ceil(REQUESTS / KINDS.length);
   for (let round = 0; round < rounds; round++) {
     const statuses = await Promise.all(KINDS.map(([, request]) => request()));

@@ -59,7 +59,7 @@ describe('filter', () => {
     [[], 'choose countries with --country LIST or --eu, or networks with --asn LIST'],
     [['--not'], 'choose countries'],
     [['--country', ''], '--country has ""'],
-    [['--country', 'DE, FR'], '--country has " FR"'],
+    [['--country', 'DE FR'], '--country has "DE FR"'],
     [['--country', 'Germany'], 'ISO 3166-1 alpha-2'],
     [['--country', 'UK'], 'the release has no country "UK"'],
     [['--country', 'UK', '--format', 'list'], 'the release has no country "UK"'],

@@ -134,7 +134,7 @@ describe('networks in results', () => {
         ),
     ],
     [{ format: 'combined', add: ['asn', 'as_name'] }, '8.8.8.9 - -\n', '8.8.8.9 - - "15169" "Google LLC"\n'],
-    [{ format: 'text', add: ['asn'] }, 'from 10.0.0.1 by 8.8.8.9\n', 'from 10.0.0.1 by 8.8.8.9\t15169\n'],
+    [{ format: 'text', add: ['asn'] }, '10.0.0.1 and 8.8.8.9\n', '10.0.0.1 and 8.8.8.9\t15169\n'],
     [{ format: 'list', add: ['asn', 'as_name'] }, '8.8.8.9\nx\n', '8.8.8.9\t15169\tGoogle LLC\nx\t\t\n'],
     [
       { schema: 'ecs', add: ['asn', 'as_name', 'country_code'] },

@@ -1,13 +1,7 @@
 /** Places the table of roles, by which the kernel chooses among the addresses of a text; see assembly/roles.ts. */
-import { type AddressNames, type Grammar, ROLES, type Role } from '../address-names.js';
+import { type AddressNames, type Grammar, ROLES, type Role, type TextRoles } from '../address-names.js';
 import * as abi from './abi.js';
 import type { MemoryPlan } from './memory-plan.js';
-
-/** What says which address of a text is meant: the names of all texts, and the grammars of logs. */
-export interface TextRoles {
-  names: AddressNames;
-  grammars: readonly Grammar[];
-}
 
 const NUMBERS: Record<Role | 'own', number> = {
   own: abi.ROLE_OWN,
