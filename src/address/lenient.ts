@@ -16,14 +16,11 @@ const BRACKETED = /^\[([^\]]*)\](?:([:/])(\d{1,5}))?$/;
 /** Anything and a port or a prefix length. */
 const SUFFIXED = /^(.*)([:/])(\d{1,5})$/s;
 /** A port and, after a colon, the name of an interface, as SonicWall writes them. */
-const INTERFACE = /^([^:]*):(\d{1,5}):[a-z]/is;
-/** An IPv6 address and its zone (RFC 4007, section 11). */
-const ZONED = /^([^%]*:[^%]*)%[\w.-]+$/;
+const INTERFACE = /^([^:]*):(\d{0,5}):[a-z]/is;
+/** The zone of an IPv6 address (RFC 4007, section 11), with its percent sign. */
+const ZONE = /^%[\w.-]+$/;
 /** A name, which may be empty, and a slash before an address, as Java and Squid write them: `host/192.0.2.1:80`, `HIER_DIRECT/192.0.2.1`. */
 const NAMED = /^(?:[a-z][\w.-]*)?\/(.*)$/is;
-/** Blanks around an element of a list. */
-const LIST_BLANKS = /^[ \t]+|[ \t]+$/g;
-
 const words = new Uint32Array(4);
 const encoder = new TextEncoder();
 
@@ -33,7 +30,9 @@ function isAddress(text: string): boolean {
 
 /** Returns the text, or the text without a zone, if it is an address, or undefined. */
 function zoned(text: string): string | undefined {
-  const address = ZONED.exec(text)?.[1] ?? text;
+  const at = text.indexOf('%');
+  const hasZone = at > text.indexOf(':') && text.slice(0, at).includes(':') && ZONE.test(text.slice(at));
+  const address = hasZone ? text.slice(0, at) : text;
   return isAddress(address) ? address : undefined;
 }
 
@@ -58,11 +57,31 @@ function addressOfNode(node: string): string | undefined {
   return isPrefixLength(digits, before.includes(':')) ? zoned(before) : undefined;
 }
 
+/** Returns whether a space or a tab is at a place. */
+function isBlankAt(text: string, at: number): boolean {
+  return text[at] === ' ' || text[at] === '\t';
+}
+
+/** Returns a text without the spaces and tabs at its end. */
+function withoutEnd(text: string): string {
+  let to = text.length;
+  while (to > 0 && isBlankAt(text, to - 1)) to--;
+  return text.slice(0, to);
+}
+
+/** Returns a text without the spaces and tabs around it. */
+function withoutBlanks(text: string): string {
+  let from = 0;
+  while (from < text.length && isBlankAt(text, from)) from++;
+  return withoutEnd(text.slice(from));
+}
+
 /** Returns the address in one element of a list, or undefined. */
 function addressIn(element: string): string | undefined {
   if (isAddress(element)) return element;
-  const value = FORWARDED.exec(element)?.[1]?.replace(/[ \t]+$/, '');
-  const node = value === undefined ? element : (QUOTED.exec(value)?.[1] ?? value);
+  const value = FORWARDED.exec(element)?.[1];
+  const named = withoutEnd(value ?? element);
+  const node = value === undefined ? element : (QUOTED.exec(named)?.[1] ?? named);
   return addressOfNode(node) ?? addressOfNode(NAMED.exec(node)?.[1] ?? '');
 }
 
@@ -77,7 +96,7 @@ export function findAddress(text: string): string | undefined {
   // Half of a surrogate pair has no bytes in UTF-8, so the kernel does not look into such a text either.
   if (encoder.encode(text).length > MAX_LENIENT_BYTES || /\p{Surrogate}/u.test(text)) return undefined;
   for (const element of text.split(',')) {
-    const address = addressIn(element.replace(LIST_BLANKS, ''));
+    const address = addressIn(withoutBlanks(element));
     if (address !== undefined) return address;
   }
   return undefined;

@@ -200,3 +200,16 @@ export function parseAddress(text: string, words: Uint32Array): Family | 0 {
   words[0] = words[3]!;
   return 4;
 }
+
+/** Returns whether an address is one of the Internet, as far as its first bits say: not private, local, shared or multicast. */
+export function isPublicAddress(address: string): boolean {
+  const words = new Uint32Array(4);
+  const family = parseAddress(address, words);
+  const first = words[0]!;
+  if (family === 4) {
+    const isShared =
+      first >>> 22 === 0x191 || first >>> 20 === 0xac1 || first >>> 16 === 0xc0a8 || first >>> 16 === 0xa9fe;
+    return !isShared && ![0, 10, 127].includes(first >>> 24) && first >>> 29 !== 7;
+  }
+  return family === 6 && first >>> 29 === 1;
+}

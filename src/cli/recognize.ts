@@ -1,5 +1,5 @@
 /** `ipatlas recognize`: says what `enrich` would find in files. */
-import { describe, findDefault, flagsOf, type Guessed } from '../enrich/find-fields.js';
+import { type Detection, describe, findDefault, flagsOf } from '../enrich/find-fields.js';
 import { openSources } from '../enrich/input/inputs.js';
 import { Inputs, MAX_HEAD_BYTES } from '../enrich/input/recognize.js';
 import { EXIT } from '../errors.js';
@@ -8,7 +8,7 @@ import { type Command, expectStdin, type Invocation, print } from './command.js'
 import { enrichOptionsOf, guessOf, INPUT_FLAGS, NOTHING_FOUND, withLogs } from './records.js';
 
 /** Returns what was recognized as an object for scripts. */
-function objectOf(file: string, guessed: Guessed | undefined) {
+function objectOf(file: string, guessed: Detection | undefined) {
   const none = { file, format: null, log: null, names: [], fields: [], others: [], command: null };
   if (guessed === undefined) return none;
   const command = `ipatlas enrich ${flagsOf(guessed)}`;

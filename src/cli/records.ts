@@ -6,7 +6,7 @@ import { seedFacts } from '../database/origin.js';
 import { type EnrichCounts, emptyCounts, warningOf } from '../enrich/counts.js';
 import type { EnrichRequest } from '../enrich/enrich.js';
 import { splitSpec } from '../enrich/field-path.js';
-import { describe, type Finding, findFields, TEXT_LOG } from '../enrich/find-fields.js';
+import { type DetectedFields, describe, findFields } from '../enrich/find-fields.js';
 import { checkInputs, isInput } from '../enrich/input/inputs.js';
 import { addressNames, knownLogs } from '../enrich/known-logs.js';
 import { formsOf, type Logs, logOf, recognizeLog, withoutJson } from '../enrich/logs.js';
@@ -60,6 +60,9 @@ export const INPUT_FLAGS = {
   field: { value: 'PATH', repeatable: true, help: FIELD_HELP },
   lenient: {
     help: 'also find addresses with a port, brackets, a prefix length, a zone or a name and a slash before it, and the first one in a list with commas, such as that of X-Forwarded-For or Forwarded',
+  },
+  'in-text': {
+    help: 'for jsonl, json, csv and tsv: the fields are text in which the address is anywhere, as in the message of a log',
   },
   pick: {
     value: 'WHICH',
@@ -211,6 +214,7 @@ function requestedOptions(values: OptionValues): RequestedOptions {
     schema: text(values, 'schema'),
     lang: text(values, 'lang'),
     lenient: values.lenient === true ? true : undefined,
+    inText: values['in-text'] === true ? true : undefined,
     pick: text(values, 'pick'),
     onInvalid: text(values, 'on-invalid'),
     at: text(values, 'at'),
@@ -238,20 +242,21 @@ export async function withLogs({ values }: Invocation, run: () => number | Promi
 const PATIENCE = 50;
 
 /** Returns a function that finds what the flags do not say. */
-function finderOf(values: OptionValues): (text: string, isWhole: boolean) => Finding | undefined {
+function finderOf(values: OptionValues): (text: string, isWhole: boolean, name: string) => DetectedFields | undefined {
   const { format, delimiter, lenient, field } = requestedOptions(values);
   const specs = field as string[] | undefined;
   const given = { format, delimiter, lenient, field: specs?.map((spec) => splitSpec(spec).path) };
-  return (head, isWhole) => {
-    const found = findFields(head, isWhole, given, addressNames());
+  return (head, isWhole, name) => {
+    const found = findFields(head, isWhole, given, addressNames(), name);
     return found && specs ? { ...found, field: specs } : found;
   };
 }
 
 /** Returns the options that were found; a flag that is given stays. */
-function optionsOf(found: Finding, requested: RequestedOptions): RequestedOptions {
-  const { format, items, delimiter, header, field, lenient } = found;
-  return { format, items, delimiter, header: header ?? true, field, lenient: requested.lenient ?? lenient };
+function optionsOf(found: DetectedFields, requested: RequestedOptions): RequestedOptions {
+  const { format, items, delimiter, header, field, lenient, inText } = found;
+  const { lenient: isLenient = lenient, inText: isInText = inText } = requested;
+  return { format, items, delimiter, header: header ?? true, field, lenient: isLenient, inText: isInText };
 }
 
 /** Says what was looked for, and what to do. */
@@ -288,12 +293,15 @@ export function guessOf(
       const found = recognizeLog(input, head, isWhole, forms ?? withoutJson(all()));
       return name !== undefined && found?.log === logOf(name, all()) ? undefined : found;
     },
-    onLog: (input, guessed) => printNote(`ipatlas: ${input}: ${describe(guessed)}\n`),
+    onLog(input, guessed) {
+      printNote(`ipatlas: ${input}: ${describe(guessed)}\n`);
+      if ('publicElsewhere' in guessed) this.publicElsewhere ??= guessed.publicElsewhere;
+    },
     optionsFor(guessed) {
-      const log = 'log' in guessed ? guessed.log : guessed.strings && knownLogs()[TEXT_LOG];
-      const found = 'log' in guessed ? {} : log ? { field: guessed.field } : optionsOf(guessed, requested);
-      const all = { ...requested, ...found };
-      const options = log ? parseLogOptions(all, log, flagOf) : parseEnrichOptions(all, flagOf);
+      const options =
+        'log' in guessed
+          ? parseLogOptions(requested, guessed.log, flagOf)
+          : parseEnrichOptions({ ...requested, ...optionsOf(guessed, requested) }, flagOf);
       setOptions(options);
       return options;
     },
@@ -531,6 +539,12 @@ export async function runStream(
       return EXIT.noDatabase;
     }
     const { found, no_country, invalid_address, missing_field, invalid_line } = counts;
+    const { publicElsewhere, find } = request.guess ?? {};
+    if (found === 0 && no_country > 0 && publicElsewhere !== undefined)
+      printNote(
+        `ipatlas: all addresses that were looked up are private, as those of a proxy are; ${publicElsewhere} has public ones: --field ${JSON.stringify(publicElsewhere)}, with --lenient for a list\n`,
+      );
+    if (find !== undefined && found + no_country === 0 && missing_field > 0) printNote(`ipatlas: ${NOTHING_FOUND}\n`);
     // Not even text with an address was found.
     const isUsed = found + no_country + invalid_address + missing_field > 0;
     if (request.guess?.takesJson !== true || isUsed || invalid_line === 0) return EXIT.ok;

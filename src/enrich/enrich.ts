@@ -3,9 +3,9 @@ import { AtlasError } from '../errors.js';
 import type { Damage } from '../history/over-time.js';
 import type { EnrichCounts } from './counts.js';
 import { enrichLines, type LineResult } from './enrich-lines.js';
-import type { Guessed } from './find-fields.js';
+import type { Detection } from './find-fields.js';
 import { openSources } from './input/inputs.js';
-import { type Guess, Inputs } from './input/recognize.js';
+import { type DetectionPlan, Inputs } from './input/recognize.js';
 import { otherPartitionsOf } from './members.js';
 import type { InputOptions } from './options.js';
 import type { ByteSink } from './output/sink.js';
@@ -22,7 +22,7 @@ export interface EnrichRequest {
   total: number | undefined;
   options: InputOptions;
   /** How logs are recognized, and the options for one, if they are. */
-  guess?: (Guess & { optionsFor(guessed: Guessed): InputOptions }) | undefined;
+  guess?: (DetectionPlan & { optionsFor(guessed: Detection): InputOptions }) | undefined;
   /** Number of threads. */
   jobs: number;
   output: ByteSink;

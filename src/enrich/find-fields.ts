@@ -1,15 +1,17 @@
-/** Finds the format of any text, and where its addresses are, by its first lines. */
+/** Finds what the beginning of any text is, and where its addresses are: first its structure, then its fields by their roles. */
 import { findAddress } from '../address/lenient.js';
-import { parseAddress } from '../address/parse.js';
+import { isPublicAddress, parseAddress } from '../address/parse.js';
 import { findAddresses } from '../address/text.js';
-import { MAX_CSV_RECORD_BYTES } from '../limits.js';
-import { type AddressNames, RANKS, rankOf } from './address-names.js';
+import { AtlasError } from '../errors.js';
+import { type AddressNames, keysOf, plainName, RANKS, rankOf } from './address-names.js';
 import type { FormatName } from './choices.js';
 import type { PathStep } from './field-path.js';
-import type { Recognized } from './logs.js';
+import { cutJson, isObject, jsonOf, topValues } from './json-text.js';
+import type { DetectedLog } from './logs.js';
+import { cellsOf, rowsOf } from './table-text.js';
 
 /** What was found: options of an enrichment, and the other fields that have addresses. */
-export interface Finding {
+export interface DetectedFields {
   format: FormatName;
   items?: string | undefined;
   delimiter?: string | undefined;
@@ -17,17 +19,19 @@ export interface Finding {
   field?: readonly string[] | undefined;
   lenient?: true | undefined;
   /** Whether the field is text in which the address is anywhere. */
-  strings?: true | undefined;
+  inText?: true | undefined;
   others: string[];
   /** Whether a client can forge the field. */
   isUntrusted: boolean;
+  /** What has public addresses, if the field has private ones only. */
+  publicElsewhere?: string | undefined;
 }
 
 /** What an input was recognized as: a log by name, or what was found in its first lines. */
-export type Guessed = Recognized | Finding;
+export type Detection = DetectedLog | DetectedFields;
 
 /** What flags say: it is kept. */
-export interface Given {
+export interface ExplicitFlags {
   format?: FormatName | undefined;
   field?: readonly string[] | undefined;
   delimiter?: string | undefined;
@@ -36,79 +40,136 @@ export interface Given {
 
 /** Least share of the values of a field that are addresses, and of the lines that are records of a format. */
 const LEAST_SHARE = 0.9;
+/** The same for a field with the name of a client: others may be names of hosts; and for the rows of a table with a header. */
+const LEAST_CLIENT_SHARE = 0.05;
+const LEAST_ROW_SHARE = 0.5;
 /** A client that has less than this part of the addresses of the most frequent client is rare. */
 const LEAST_PART = 0.5;
-const MAX_DEPTH = 6;
-const MAX_PATHS = 2000;
+const MAX_DEPTH = 10;
+const MAX_PATHS = 20_000;
+/** Most fields of one role that are alternatives. */
+const MAX_ALTERNATIVES = 8;
 const words = new Uint32Array(4);
 
-/** The values of a field: how many there are, how many are addresses, and how many of these only `--lenient` finds. */
+/** The values of a field: how many there are, how many are addresses, with --lenient only, and how many have one in their text. */
 interface Values {
   all: number;
   addresses: number;
   lenient: number;
+  texts: number;
+  publics: number;
 }
 
-/** What says that there is no address, and what clouds write for their own services. */
-const NO_ADDRESS =
-  /^(?:|-|\?|null|none|nil|n\/a|unknown|local|localhost|private|gce-internal-ip|AWS Internal|[\w.-]+\.amazonaws\.com)$/i;
+/** What says that there is no address. */
+const NO_ADDRESS = /^(?:|-|\?|null|none|nil|n\/a|unknown|local|localhost|private|gce-internal-ip|AWS Internal)$/i;
+/** What clouds write for their own services. */
+const SERVICE = '.amazonaws.com';
+
+type Found = Omit<DetectedFields, 'format'>;
+type Ranked = Values & { path: string; rank: number };
 
 /** The fields of records in the order of their first values. */
 class Fields {
   readonly #values = new Map<string, Values>();
 
-  /** Adds a value. One that says that there is none does not count. */
+  /** Adds a value. One that says that there is none counts as none. */
   add(path: string, value: string): void {
-    if (NO_ADDRESS.test(value.trim())) return;
-    const one = this.#values.get(path) ?? { all: 0, addresses: 0, lenient: 0 };
+    const one = this.#values.get(path) ?? { all: 0, addresses: 0, lenient: 0, texts: 0, publics: 0 };
     if (one.all === 0 && this.#values.size >= MAX_PATHS) return;
     this.#values.set(path, one);
+    const trimmed = value.trim();
+    if (NO_ADDRESS.test(trimmed) || trimmed.endsWith(SERVICE)) return;
     one.all++;
-    if (parseAddress(value, words) !== 0) one.addresses++;
-    else if (findAddress(value) !== undefined) {
+    let address = parseAddress(value, words) === 0 ? findAddress(value) : value;
+    if (address === undefined) {
+      address = findAddresses(value)[0]?.address;
+      if (address !== undefined) one.texts++;
+    } else {
       one.addresses++;
-      one.lenient++;
+      if (address !== value) one.lenient++;
     }
+    if (address !== undefined && isPublicAddress(address)) one.publics++;
   }
 
-  /** Returns the fields that hold addresses, the best first. */
-  best(names: AddressNames): Omit<Finding, 'format'> | undefined {
-    const found = [...this.#values].filter(([, { all, addresses }]) => addresses >= LEAST_SHARE * all);
-    const ranked = found.map(([path, { addresses, lenient }]) => ({
-      path,
-      addresses,
-      lenient,
-      rank: rankOf(path, names),
-    }));
-    // Events of several kinds share a file: the name that most of them use goes before a better one that few use. A list has
-    // several addresses in an event.
-    const clients = ranked.filter(({ path, rank }) => rank < RANKS.unnamed && !path.includes('[]'));
-    const most = Math.max(...clients.map(({ addresses }) => addresses));
-    const order = ({ rank, addresses }: { rank: number; addresses: number }): number =>
-      rank < RANKS.unnamed && addresses < LEAST_PART * most ? rank + RARE : rank;
-    const [first, ...others] = ranked.filter(({ rank }) => rank < RANKS.never).sort((a, b) => order(a) - order(b));
-    if (first === undefined) return undefined;
-    return {
-      field: [first.path],
-      lenient: first.lenient > 0 ? true : undefined,
-      others: others.map(({ path }) => path),
-      isUntrusted: first.rank === RANKS.untrusted,
-    };
+  /**
+   * Returns the fields of the best role that hold addresses, or of text with addresses.
+   *
+   * @param takesTexts whether text in fields of any name counts
+   */
+  best(names: AddressNames, takesTexts: boolean): Found | undefined {
+    const all = [...this.#values].map(([path, values]) => ({ path, ...values, rank: rankOf(path, names) }));
+    const messages = all.filter(({ path, texts }) => texts > 0 && isMessage(path, names));
+    // A shipper's name is the machine's beside a message.
+    for (const one of all) {
+      if (messages.length > 0 && keysOf(one.path).length === 1 && names.shipper.includes(plainName(one.path)))
+        one.rank = RANKS.machine;
+    }
+    const isText = (one: Ranked): boolean => messages.includes(one) && one.addresses < LEAST_SHARE * one.all;
+    const holders = all.filter((one) => {
+      const least = one.rank < RANKS.unnamed ? LEAST_CLIENT_SHARE : LEAST_SHARE;
+      return one.addresses > 0 && one.addresses >= least * one.all && !isText(one);
+    });
+    const others = (chosen: readonly Ranked[]): string[] =>
+      [...holders, ...messages].filter((one) => !chosen.includes(one)).map(({ path }) => path);
+    const result = (chosen: readonly Ranked[], inText?: true): Found => ({
+      field: [chosen.map(({ path }) => path).join('|')],
+      ...(inText ? { inText } : { lenient: chosen.some(({ lenient }) => lenient > 0) ? true : undefined }),
+      others: others(chosen),
+      isUntrusted: chosen[0]!.rank === RANKS.untrusted,
+      publicElsewhere: chosen.some(({ publics }) => publics > 0)
+        ? undefined
+        : all.find((one) => one.publics > 0 && one.rank < RANKS.never)?.path,
+    });
+    const roles = [RANKS.unnamed - 1, RANKS.unnamed, RANKS.untrusted];
+    for (const role of roles) {
+      const group = holders.filter(({ rank }) => (role < RANKS.unnamed ? rank <= role : rank === role));
+      if (group.length > 0) return result(inOrder(group, names));
+    }
+    const texts = takesTexts ? all.filter((one) => one.texts > 0 && one.rank <= RANKS.untrusted) : [];
+    const [text] = [...(messages.length > 0 ? messages : texts)].sort((a, b) => b.texts - a.texts);
+    if (text !== undefined) return result([text], true);
+    // A field that is named as the client has names of hosts or of services only: the other end is not the client.
+    const client = all.filter(({ rank }) => rank < RANKS.unnamed).sort((a, b) => a.rank - b.rank)[0];
+    const rest = holders.filter(({ rank }) => rank < RANKS.never).sort((a, b) => a.rank - b.rank);
+    if (rest.length === 0) return undefined;
+    return result(client !== undefined && /client|source|src|remote/i.test(client.path) ? [client] : rest.slice(0, 1));
+  }
+
+  /** Returns whether a field has what looks like an address and is none. */
+  get hasVersions(): boolean {
+    return [...this.#values.values()].some(({ addresses }) => addresses > 0);
   }
 }
 
-const RARE = 5_000;
+/** Returns whether a field holds the text of a message, by its last key. */
+function isMessage(path: string, names: AddressNames): boolean {
+  return names.message.includes(plainName(keysOf(path).at(-1)!));
+}
+
+/**
+ * Returns fields of one role in the order in which a record is looked up by them. Events of several kinds share a file: a name that most of
+ * them use goes before a better one that few use. A list has several addresses in an event, so it is taken if nothing else is there. Names
+ * that have a role by one of their words only are not alternatives of others.
+ */
+function inOrder(group: readonly Ranked[], names: AddressNames): Ranked[] {
+  const all = group.filter(({ path }) => !path.includes('[]'));
+  const named = all.filter(({ path }) => {
+    const name = plainName(keysOf(path).at(-1)!);
+    return names.client.includes(name) || names.client.includes(name.replace(/\d+/g, ''));
+  });
+  const single = named.length > 0 ? named : all;
+  if (single.length === 0) return [...group].sort((a, b) => a.rank - b.rank).slice(0, 1);
+  const most = Math.max(...single.map(({ addresses }) => addresses));
+  const order = ({ rank, addresses }: Ranked): number => (addresses < LEAST_PART * most ? rank + RANKS.unnamed : rank);
+  return single.sort((a, b) => order(a) - order(b)).slice(0, MAX_ALTERNATIVES);
+}
 
 /** Returns a key as it is written in a path. */
 function escaped(key: string): string {
-  return key.replace(/[.=|\\[\]]/g, '\\$&');
+  return key.replace(/[.=\\[\]|]/g, '\\$&');
 }
 
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function addValues(fields: Pick<Fields, 'add'>, value: unknown, path: string, depth = 0): void {
+function addValues(fields: Fields, value: unknown, path: string, depth = 0): void {
   if (typeof value === 'string' && path !== '') fields.add(path, value);
   else if (depth > MAX_DEPTH) return;
   else if (Array.isArray(value)) for (const one of value) addValues(fields, one, `${path}[]`, depth + 1);
@@ -119,132 +180,145 @@ function addValues(fields: Pick<Fields, 'add'>, value: unknown, path: string, de
   }
 }
 
-/** Returns the value of a JSON text; undefined if it is none. */
-export function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+function findInObjects(items: readonly unknown[], names: AddressNames): Found | undefined {
+  const fields = new Fields();
+  for (const item of items) addValues(fields, item, '');
+  return fields.best(names, false);
 }
 
-/** Returns the value of a JSON text, or of the beginning of one up to its last complete object. */
-function beginningOf(text: string): unknown {
-  const whole = jsonOf(text);
-  if (whole !== undefined) return whole;
-  const open: string[] = [];
-  let complete = '';
-  for (const { 0: token, index } of text.matchAll(/"(?:[^"\\]|\\.)*"|[[\]{}]/gs)) {
-    if (token === '[' || token === '{') open.push(token === '[' ? ']' : '}');
-    else if (token === ']' || token === '}') {
-      if (open.pop() !== token) return undefined;
-      if (open.length > 0 && open.at(-1) === ']') complete = text.slice(0, index + 1) + [...open].reverse().join('');
-    }
-  }
-  return jsonOf(complete);
-}
-
-/** An array of objects in a document, and the keys that lead to it. */
+/** An array of objects in a document, and the path that leads to it; `[]` is an array on the way. */
 interface Items {
-  path: string[];
+  path: string;
   items: unknown[];
 }
 
-function itemsOf(value: unknown, path: string[] = []): Items[] {
-  if (Array.isArray(value)) return value.some(isObject) ? [{ path, items: value }] : [];
-  if (!isObject(value) || path.length >= MAX_DEPTH) return [];
-  return Object.entries(value).flatMap(([key, one]) => (/^[^.]+$/.test(key) ? itemsOf(one, [...path, key]) : []));
-}
-
-function findInJson(items: readonly unknown[], names: AddressNames): Omit<Finding, 'format'> | undefined {
-  const fields = new Fields();
-  for (const item of items) addValues(fields, item, '');
-  return fields.best(names);
-}
-
-/** Fields that hold the text of a message. */
-const MESSAGE = /(?:^|\.)(?:message|msg|log|text|line)$/i;
-
-/** The log that is read as lines of JSON in which a field is text. */
-export const TEXT_LOG = 'syslog-json';
-
-/** Finds the text that has addresses most often in lines of JSON. */
-function findInMessages(items: readonly unknown[]): Finding | undefined {
-  const counts = new Map<string, number>();
-  const add = (path: string, value: string): void => {
-    if (MESSAGE.test(path) && hasAddress(value)) counts.set(path, (counts.get(path) ?? 0) + 1);
+/** Returns the arrays of objects in a value, the outer ones first. Those at one path are one. */
+function itemsOf(value: unknown): Items[] {
+  const found = new Map<string, unknown[]>();
+  const visit = (one: unknown, path: string, depth: number): void => {
+    if (depth > MAX_DEPTH) return;
+    if (Array.isArray(one)) {
+      const objects = one.filter(isObject);
+      if (objects.length === 0) return;
+      found.set(path, [...(found.get(path) ?? []), ...objects]);
+      for (const object of objects) visit(object, `${path}[]`, depth + 1);
+    } else if (isObject(one)) {
+      for (const [key, inner] of Object.entries(one)) {
+        if (/^[^.[\]]+$/.test(key)) visit(inner, path === '' ? key : `${path}.${key}`, depth + 1);
+      }
+    }
   };
-  for (const item of items) addValues({ add }, item, '');
-  const [first, ...others] = [...counts].sort(([, a], [, b]) => b - a).map(([path]) => path);
-  return first === undefined
-    ? undefined
-    : { format: 'jsonl', field: [first], strings: true, others, isUntrusted: false };
+  visit(value, '', 0);
+  return [...found].map(([path, items]) => ({ path, items }));
 }
 
-function findInDocument(text: string, names: AddressNames, given: Given): Finding | undefined {
-  const arrays = itemsOf(beginningOf(text)).sort((a, b) => b.items.length - a.items.length);
-  for (const { path, items } of arrays) {
-    if (path.length === 0 && given.format !== undefined && items.some((one) => hasDefault(one, given)))
-      return undefined;
-    const found = findInJson(items, names);
-    if (found !== undefined) return { format: 'json', items: path.length === 0 ? undefined : path.join('.'), ...found };
+/** Returns whether a field of the client, or without a role, is outside of arrays: its object is the record. */
+function isOfRecord({ field, isUntrusted, inText }: Found, names: AddressNames): boolean {
+  const [first] = field![0]!.split('|');
+  return !first!.includes('[]') && !isUntrusted && !inText && rankOf(first!, names) <= RANKS.unnamed;
+}
+
+/** Finds the array whose objects are the records of a document: the largest with addresses, or an array in its objects that has them. */
+function findInDocument(value: unknown, names: AddressNames, given: ExplicitFlags): DetectedFields | undefined {
+  const arrays = itemsOf(value);
+  const outer = arrays.filter(({ path }) => !path.includes('[]')).sort((a, b) => b.items.length - a.items.length);
+  for (const { path, items } of outer) {
+    if (path === '' && given.format !== undefined && items.some((one) => hasDefault(one, given))) return undefined;
+    const found = findInObjects(items, names);
+    if (found === undefined) continue;
+    return { format: 'json', items: path === '' ? undefined : path, ...found };
   }
   return undefined;
 }
 
-/** Returns the objects of lines of JSON, if most lines are some. */
-function objectsOf(lines: readonly string[]): unknown[] | undefined {
-  const objects = lines.map(jsonOf).filter(isObject);
-  return objects.length > 0 && objects.length * 2 >= lines.length ? objects : undefined;
+function refuse(name: string, problem: string): AtlasError {
+  return new AtlasError('E_BAD_INPUT', `${name} ${problem}`);
 }
 
-/** Splits a record of a table into its cells. Returns undefined if a quotation has no end, or text after it. */
-export function cellsOf(line: string, delimiter: string): string[] | undefined {
-  const cells: string[] = [];
-  for (let at = 0; at <= line.length; at++) {
-    const quoted = line[at] === '"' ? /"((?:[^"]|"")*)"/y : undefined;
-    if (quoted !== undefined) quoted.lastIndex = at;
-    const match = quoted?.exec(line);
-    if (match === null) return undefined;
-    const start = at;
-    at = match === undefined ? line.indexOf(delimiter, at) : at + match[0].length;
-    if (at < 0) at = line.length;
-    if (at < line.length && line[at] !== delimiter) return undefined;
-    cells.push(match === undefined ? line.slice(start, at) : match[1]!.replaceAll('""', '"'));
+/** Finds the fields of JSON: lines, objects one after the other, or a document. @throws AtlasError E_BAD_INPUT if it is other JSON */
+function findInJson(text: string, lines: readonly string[], name: string, given: ExplicitFlags, names: AddressNames) {
+  const takes = (one: FormatName): boolean => given.format === undefined || given.format === one;
+  const parsed = lines.map(jsonOf);
+  const objects = parsed.filter(isObject);
+  const isLines = objects.length > 0 && objects.length * 2 >= lines.length;
+  if (takes('jsonl') && isLines) {
+    // Such lines have a result without a guess; that others have none is no reason for another field.
+    if (objects.some((one) => hasDefault(one, given))) return undefined;
+    const found = findInObjects(objects, names);
+    const isLine = objects.length > 1 || (found !== undefined && isOfRecord(found, names));
+    const document = isLine || !takes('json') ? undefined : findInDocument(objects[0], names, given);
+    if (document !== undefined) return document;
+    return found && !(found.inText && given.format !== undefined) ? { format: 'jsonl' as const, ...found } : undefined;
   }
-  return cells;
+  if (!takes('json')) return undefined;
+  const values = topValues(text);
+  const first = values[0] ?? jsonOf(cutJson(text));
+  const sequence = values.length > 0 ? values : [first];
+  if (Array.isArray(first) && first.some(isObject)) return findInDocument(first, names, given);
+  if (isObject(first)) {
+    const found = findInObjects(sequence, names);
+    const isSequence = values.length > 1 || (found !== undefined && isOfRecord(found, names));
+    const document = isSequence ? undefined : findInDocument(first, names, given);
+    if (document !== undefined) return document;
+    if (found !== undefined)
+      throw refuse(
+        name,
+        'is JSON objects over several lines, or several in one; make a line of each, as in: jq -c . FILE | ipatlas enrich',
+      );
+  }
+  if (given.format !== undefined || first === undefined) return undefined;
+  throw refuse(
+    name,
+    Array.isArray(first)
+      ? "is JSON with arrays of values in place of objects; make objects of them, as in: jq -c '{time: .[0], ip: .[1]}' FILE | ipatlas enrich"
+      : 'is JSON, but no field of its objects has an address in the first 64 KiB; say where one is with --format json --items PATH --field PATH',
+  );
 }
 
 const isAddress = (text: string): boolean => findAddress(text) !== undefined;
-
-/** Returns a function that takes the lines of a table, and returns the record that a line ends: some have a newline in quotes. */
-export function joinedRecords(): (line: string) => string[] {
-  let open: string | undefined;
-  return (line) => {
-    const record = open === undefined ? line : `${open}\n${line}`;
-    const isOpen = (open !== undefined) !== (line.split('"').length % 2 === 0);
-    open = isOpen && record.length < MAX_CSV_RECORD_BYTES ? record : undefined;
-    return open === undefined ? [record] : [];
-  };
-}
-
+const hasAddress = (line: string): boolean => findAddresses(line).length > 0;
 const isComment = (line: string): boolean => line.startsWith('#');
 
+/** The line with which Excel is told the delimiter. */
+const SEPARATOR = /^"?sep=([^"])"?$/i;
+/** The name of a column. */
+const COLUMN_NAME = /^[\p{L}\p{N}_#@*"' .:/()%+&?-]{1,100}$/u;
+
+const isName = (cell: string): boolean => cell.trim() === '' || (COLUMN_NAME.test(cell) && !isAddress(cell));
+
+/** Returns the most frequent number of cells of rows that have several, or 1. */
+function widthOf(rows: readonly (readonly string[])[]): number {
+  const counts = new Map<number, number>();
+  for (const { length } of rows) if (length > 1) counts.set(length, (counts.get(length) ?? 0) + 1);
+  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? 1;
+}
+
 /** Returns what was found in a table; null if only versions and masks look like addresses, undefined if it is no table. */
-function findInTable(all: readonly string[], delimiter: string, names: AddressNames): Finding | null | undefined {
+function findInTable(
+  all: readonly string[],
+  delimiter: string,
+  names: AddressNames,
+): DetectedFields | null | undefined {
   const from = all.findIndex((line) => !isComment(line));
-  const [marked, first = []] = all.slice(Math.max(0, from - 1)).map((line) => cellsOf(line, delimiter));
+  const [marked, first = []] = all.slice(Math.max(0, from - 1), from + 1).map((line) => cellsOf(line, delimiter).cells);
   // The last comment may be the header.
-  const isMarked = from > 0 && marked?.length === first.length && first.some(isAddress);
+  const isMarked = from > 0 && marked?.length === first.length && first.length > 1 && first.some(isAddress);
   const lines = all.filter((line, at) => !isComment(line) || (isMarked && at === from - 1));
-  const rows = lines.flatMap(joinedRecords()).map((record) => cellsOf(record, delimiter));
-  const width = rows[0]?.length ?? 0;
-  const records = rows.filter((row) => row?.length === width) as string[][];
-  if (width === 0 || records.length < LEAST_SHARE * rows.length) return undefined;
-  const header = records[0]!;
+  const rows = rowsOf(lines, delimiter);
+  const width = widthOf(rows);
+  // Titles may be before the header.
+  const start = rows.findIndex(({ length }) => length === width);
+  const records = rows.slice(start).filter(({ length }) => length === width);
+  const header = records[0] ?? [];
   const hasHeader = !header.some(isAddress);
-  const isNamed = header.every((name, at) => name.trim() === '' || header.indexOf(name) === at);
-  if (hasHeader && (records.length < 2 || !isNamed)) return undefined;
+  const share = records.length / (rows.length - start);
+  if (hasHeader) {
+    if (records.length < 2 || !header.every(isName) || share < LEAST_ROW_SHARE || start > 10) return undefined;
+  } else {
+    // A quote inside a cell belongs to a line of text that has the delimiter, too.
+    const isTextual = records.some((row) => row.some((cell) => cell.split('"').length % 2 === 0));
+    if (share < LEAST_SHARE || start > 0 || width < 2 || isTextual) return undefined;
+  }
   const fields = new Fields();
   for (const row of hasHeader ? records.slice(1) : records) {
     for (const [at, cell] of row.entries()) {
@@ -252,23 +326,22 @@ function findInTable(all: readonly string[], delimiter: string, names: AddressNa
       if (name !== '') fields.add(name, cell);
     }
   }
-  const found = fields.best(names);
-  if (found === undefined) return fields.best({ ...names, never: [] }) && null;
-  // Without a header, the comment would be the first record.
-  if (!hasHeader && from > 0) return undefined;
-  const format = delimiter === '\t' ? 'tsv' : 'csv';
+  const found = fields.best(names, hasHeader);
+  if (found === undefined) return fields.hasVersions ? null : undefined;
+  // Text with commas is not a table.
+  if (found.inText && (width < 2 || share < LEAST_SHARE)) return undefined;
   return {
-    format,
+    format: delimiter === '\t' ? 'tsv' : 'csv',
     ...(delimiter !== '\t' && delimiter !== ',' && { delimiter }),
-    ...(!hasHeader && { header: false }),
     ...found,
+    ...(!hasHeader && { header: false, field: found.field!.map((one) => one.split('|')[0]!) }),
   };
 }
 
 const PAIR = /(?:^|[\s,;|[({])([A-Za-z_][\w.-]*)=(?:"((?:[^"\\]|\\.)*)"|([^\s,;|"]*))/g;
 
 /** Finds a key of the table of names in lines with `key=value`. */
-function findInPairs(lines: readonly string[], names: AddressNames): Finding | undefined {
+function findInPairs(lines: readonly string[], names: AddressNames): DetectedFields | undefined {
   const fields = new Fields();
   let matches = 0;
   for (const line of lines) {
@@ -276,22 +349,21 @@ function findInPairs(lines: readonly string[], names: AddressNames): Finding | u
     if (pairs.length >= 2) matches++;
     for (const [, key, quoted, value] of pairs) fields.add(escaped(key!), quoted ?? value!);
   }
-  const found = fields.best(names);
-  const isClient = found !== undefined && rankOf(found.field![0]!, names) < RANKS.unnamed;
+  const found = fields.best(names, false);
+  const isClient =
+    found !== undefined && !found.inText && rankOf(found.field![0]!.split('|')[0]!, names) < RANKS.unnamed;
   return isClient && matches >= LEAST_SHARE * lines.length ? { format: 'logfmt', ...found } : undefined;
 }
 
-const hasAddress = (line: string): boolean => findAddresses(line).length > 0;
-
 /** Returns whether an object has an address where it is read without flags; with a format that a flag names, whether it has `ip`. */
-function hasDefault(value: unknown, { format, lenient }: Given = {}): boolean {
+function hasDefault(value: unknown, { format, lenient }: ExplicitFlags = {}): boolean {
   if (!isObject(value) || typeof value.ip !== 'string') return false;
   return format !== undefined || parseAddress(value.ip, words) !== 0 || (lenient === true && isAddress(value.ip));
 }
 
 /** Returns whether the first line of an input is a JSON object with an address where one is read without a guess. */
 export function isDecided(line: string, paths: readonly (readonly PathStep[])[]): boolean {
-  const [object] = objectsOf([line]) ?? [];
+  const object = jsonOf(line);
   return paths.some((path) => {
     const at = (value: unknown, step: PathStep): unknown =>
       isObject(value) && typeof step === 'string' ? value[step] : undefined;
@@ -300,37 +372,47 @@ export function isDecided(line: string, paths: readonly (readonly PathStep[])[])
   });
 }
 
-function findAny(text: string, isWhole: boolean, given: Given, names: AddressNames): Finding | undefined {
+function findAny(
+  text: string,
+  isWhole: boolean,
+  given: ExplicitFlags,
+  names: AddressNames,
+  name: string,
+): DetectedFields | undefined {
   const { format, delimiter } = given;
   const takes = (one: FormatName): boolean => format === undefined || format === one;
   const all = text.split(/\r?\n/).filter((line) => /\S/.test(line));
   const lines = isWhole || all.length < 2 || text.endsWith('\n') ? all : all.slice(0, -1);
   if (lines.length === 0) return undefined;
-  const objects = takes('jsonl') ? objectsOf(lines) : undefined;
-  const isOne = objects === undefined || (lines.length === 1 && isWhole);
-  if (takes('json') && isOne && /^\s*[[{]/.test(text)) {
-    const found = findInDocument(text, names, given);
-    if (found !== undefined) return found;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the separator of RFC 7464
+  if (/^[\s\x1e]*(?:\{|\[\s*(?:[[{"\d-]|$))/.test(text) && isJsonStart(text)) {
+    if (takes('json') || takes('jsonl')) return findInJson(text, lines, name, given, names);
+    return undefined;
   }
-  if (objects !== undefined) {
-    // Such lines have a result without a guess; that others have none is no reason for another field.
-    if (objects.some((one) => hasDefault(one, given))) return undefined;
-    const found = findInJson(objects, names);
-    if (found !== undefined) return { format: 'jsonl', ...found };
-    return format === undefined ? findInMessages(objects) : undefined;
-  }
-  const delimiters = delimiter === undefined ? [',', '\t', ';', '|'] : [delimiter];
+  const separator = SEPARATOR.exec(lines[0]!)?.[1];
+  const delimiters = (delimiter ?? separator) ? [(delimiter ?? separator)!] : [',', '\t', ';', '|'];
   const entries = lines.filter((line) => !isComment(line));
   const first = entries[0] ?? '';
   // A table that is called one, with the default column, is read without a guess.
-  if (format !== undefined && delimiters.some((one) => cellsOf(first, one)?.includes('ip'))) return undefined;
+  if (format !== undefined && delimiters.some((one) => cellsOf(first, one).cells.includes('ip'))) return undefined;
+  const body = separator === undefined ? lines : lines.slice(1);
   const tables = delimiters
-    .filter((one) => (takes(one === '\t' ? 'tsv' : 'csv') || delimiter !== undefined) && first.includes(one))
-    .map((one) => findInTable(lines, one, names));
+    .filter(
+      (one) =>
+        (takes(one === '\t' ? 'tsv' : 'csv') || delimiter !== undefined) && body.some((line) => line.includes(one)),
+    )
+    .map((one) => findInTable(body, one, names));
   const table = tables.find((one) => one != null);
   if (table !== undefined || tables.includes(null)) return table ?? undefined;
   if (format !== undefined && format !== 'csv' && format !== 'tsv' && format !== 'logfmt') return undefined;
-  const single = entries.filter((line) => isAddress(line.trim().replace(/^"(.*)"$/, '$1')));
+  const single = entries.filter((line) =>
+    isAddress(
+      line
+        .trim()
+        .replace(/^"(.*)"$/, '$1')
+        .split(',', 1)[0]!,
+    ),
+  );
   const isColumn = entries.length > 1 && !isAddress(first) && /^"?[\p{L}_][\p{L}\p{N}_ .-]*"?$/u.test(first);
   if (takes('csv') && isColumn && single.length === entries.length - 1)
     return findInTable(lines, ',', names) ?? undefined;
@@ -343,9 +425,30 @@ function findAny(text: string, isWhole: boolean, given: Given, names: AddressNam
     const found = findInPairs(lines, names);
     if (found !== undefined) return found;
   }
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: binary data has them
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: binary data has them; ESC begins a color
   const isText = !/[\0-\x08\x0e-\x1a]/.test(text) && lines.some(hasAddress);
-  return takes('text') && isText ? { format: 'text', ...rest } : undefined;
+  if (takes('text') && isText) return { format: 'text', ...rest };
+  checkHeader(lines, isWhole, delimiters, name, given);
+  return undefined;
+}
+
+/** Returns whether text that begins as JSON is JSON: its first value, or what has come of it, can be read. */
+function isJsonStart(text: string): boolean {
+  return topValues(text).length > 0 || jsonOf(cutJson(text)) !== undefined;
+}
+
+/** Refuses a table that has a header only. @throws AtlasError E_BAD_INPUT */
+function checkHeader(
+  lines: readonly string[],
+  isWhole: boolean,
+  delimiters: readonly string[],
+  name: string,
+  { format }: ExplicitFlags,
+): void {
+  if (format !== undefined || !isWhole || lines.length > 1) return;
+  const cells = delimiters.map((one) => cellsOf(lines[0]!, one).cells).find(({ length }) => length > 1);
+  if (cells?.every((cell) => /^[\p{L}_][\p{L}\p{N}_ .:/#()-]{0,63}$/u.test(cell.trim())) !== true) return;
+  throw refuse(name, `has one line, the header of a table with the columns ${cells.join(', ')}, and no records`);
 }
 
 /**
@@ -353,14 +456,23 @@ function findAny(text: string, isWhole: boolean, given: Given, names: AddressNam
  *
  * @param text without a byte order mark
  * @param isWhole whether the last line of the text is complete
+ * @param name of the input, for messages
  * @returns undefined if nothing is found, or nothing is to be found: JSON lines with an address at `ip`
+ * @throws AtlasError E_BAD_INPUT for JSON that no format reads, and for a table without records
  */
-export function findFields(text: string, isWhole: boolean, given: Given, names: AddressNames): Finding | undefined {
-  const found = findAny(text, isWhole, given, names);
+export function findFields(
+  text: string,
+  isWhole: boolean,
+  given: ExplicitFlags,
+  names: AddressNames,
+  name = 'the input',
+): DetectedFields | undefined {
+  const found = findAny(text, isWhole, given, names, name);
   if (found === undefined) return undefined;
   if (given.field !== undefined) {
     const hasField = found.field !== undefined && found.format !== 'jsonl' && found.header !== false;
-    return hasField ? { ...found, field: given.field, lenient: undefined, others: [], isUntrusted: false } : undefined;
+    const own = { field: given.field, lenient: undefined, inText: undefined, others: [], isUntrusted: false };
+    return hasField ? { ...found, ...own } : undefined;
   }
   const isAsToday = given.format === found.format && found.items === undefined && found.header !== false;
   return isAsToday && [...(found.field ?? []), ...found.others].includes('ip') ? undefined : found;
@@ -370,50 +482,54 @@ export function findFields(text: string, isWhole: boolean, given: Given, names: 
 const MAX_LINES = 100;
 
 /**
- * Returns the lines at the beginning of an input by which it is recognized; of a document, which is one record, all.
+ * Returns the lines at the beginning of an input by which it is recognized; of JSON whose first line is no whole value, all.
  *
  * @param isAll whether there is nothing after the text
  * @returns the sample, whether its last line is complete, and whether more lines could be part of it
  */
 export function sampleOf(text: string, isAll: boolean): { sample: string; isWhole: boolean; isShort: boolean } {
-  const isDocument = /^\s*(?:\{|\[\s*(?:\{|$))(?!.*\}\s*$)/.test(text.split('\n', 1)[0]!);
+  const isDocument =
+    /^\s*(?:\{|\[\s*(?:\{|$))/.test(text.slice(0, 1000)) && !/\}\s*$/.test(text.split('\n', 1)[0]!.slice(-1000));
   const lines = isDocument ? [] : text.split(/\r?\n/, MAX_LINES + 1);
   const isShort = lines.length <= MAX_LINES;
   return { sample: isShort ? text : lines.slice(0, MAX_LINES).join('\n'), isWhole: !isShort || isAll, isShort };
 }
 
 /** Returns what JSON lines are that are read without a guess; undefined if none of them has an address at `ip`. */
-export function findDefault(text: string): Finding | undefined {
+export function findDefault(text: string): DetectedFields | undefined {
   const isDefault = text.split('\n').some((line) => isDecided(line, [['ip']]));
   return isDefault ? { format: 'jsonl', field: ['ip'], others: [], isUntrusted: false } : undefined;
 }
 
 /** Returns the flags that say what was found. */
-export function flagsOf(guessed: Guessed): string {
-  if ('log' in guessed) return `--log ${guessed.names[0]}`;
-  const { format, delimiter, header, items, field, lenient, strings } = guessed;
+export function flagsOf(found: Detection): string {
+  if ('log' in found) return `--log ${found.names[0]}`;
+  const { format, delimiter, header, items, field, lenient, inText } = found;
   const quoted = (text: string): string => (/^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
   const flags: [string, string | undefined][] = [
-    strings ? ['log', TEXT_LOG] : ['format', format],
+    ['format', format],
     ['delimiter', delimiter],
     ['items', items],
     ['field', field?.[0]],
   ];
   const texts = flags.flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${quoted(value)}`]));
-  return [...texts, ...(header === false ? ['--no-header'] : []), ...(lenient ? ['--lenient'] : [])].join(' ');
+  const switches = [header === false && '--no-header', lenient && '--lenient', inText && '--in-text'];
+  return [...texts, ...switches.filter((one) => typeof one === 'string')].join(' ');
 }
 
 const TITLES: { [Format in FormatName]?: string } = { jsonl: 'JSON lines', json: 'JSON', csv: 'CSV', tsv: 'TSV' };
 
 /** Says what an input was recognized as. */
-export function describe(guessed: Guessed): string {
-  if ('log' in guessed) return `${guessed.names.join('/')} ${guessed.log.title}; ${guessed.log.client}`;
-  const { format, field, header, strings, others, isUntrusted } = guessed;
+export function describe(found: Detection): string {
+  const flags = `; the same with: ${flagsOf(found)}`;
+  if ('log' in found) return `${found.names.join('/')} ${found.log.title}; ${found.log.client}${flags}`;
+  const { format, field, header, inText, others, isUntrusted } = found;
   const kind = format === 'csv' || format === 'tsv' ? 'column' : 'field';
   const title = `${TITLES[format] ?? format}${header === false ? ' without a header' : ''}`;
-  const where = field === undefined ? '' : `, ${strings ? 'text of ' : ''}${kind} ${field.join(', ')}`;
+  const fields = field?.map((one) => one.replaceAll('|', ' or ')).join(', ');
+  const where = fields === undefined ? '' : `, ${inText ? 'text of ' : ''}${kind} ${fields}`;
   const forged = isUntrusted ? ', untrusted: a client can forge it' : '';
   const also =
     others.length === 0 ? '' : ` (also ${others.join(', ')} ${others.length === 1 ? 'has' : 'have'} addresses)`;
-  return `${title}${where}${forged}${also}; the same with: ${flagsOf(guessed)}`;
+  return `${title}${where}${forged}${also}${flags}`;
 }

@@ -25,7 +25,7 @@ export interface Log extends Grammar {
 export type Logs = Readonly<Record<string, Log>>;
 
 /** A log that was recognized: its names, which mean the same, and one of them. */
-export interface Recognized {
+export interface DetectedLog {
   names: string[];
   log: Log;
 }
@@ -73,7 +73,7 @@ function looksLike({ line, head }: Log, text: string, lines: readonly string[]):
  * @returns undefined if it looks like none of the logs
  * @throws AtlasError E_USAGE if it looks like several that are read in different ways
  */
-export function recognizeLog(name: string, text: string, isWhole: boolean, logs: Logs): Recognized | undefined {
+export function recognizeLog(name: string, text: string, isWhole: boolean, logs: Logs): DetectedLog | undefined {
   const all = text.split(/\r?\n/).flatMap((line) => (/\S/.test(line) ? [line.slice(0, MAX_LINE_LENGTH)] : []));
   const lines = isWhole || all.length < 2 ? all : all.slice(0, -1);
   const found = Object.entries(logs).filter(([, log]) => looksLike(log, text, lines));

@@ -33,6 +33,9 @@ export { type AddressPick, FORMAT_NAMES, type FormatName, PICKS } from './choice
 /** The formats whose fields are columns. */
 const TABLE_FORMATS: readonly InputFormat[] = ['csv', 'tsv', 'w3c', 'zeek', 'columns'];
 
+/** The formats whose fields can be text. */
+const TEXT_FIELDS: readonly InputFormat[] = ['jsonl', 'json', 'csv', 'tsv'];
+
 /** The formats of tables whose header is a directive, and the field that is the client's address. */
 const DIRECTIVE_FIELDS: { [Format in InputFormat]?: string } = { w3c: 'c-ip', zeek: 'id.orig_h' };
 
@@ -327,6 +330,8 @@ export interface RequestedOptions {
   lang?: string | undefined;
   /** Also finds addresses with a port, brackets, a prefix length or a zone, and the first one in a list. Default: false. */
   lenient?: boolean | undefined;
+  /** For `jsonl`, `json`, `csv` and `tsv`: whether the fields are text in which the address is anywhere. Default: false. */
+  inText?: boolean | undefined;
   /**
    * Which address counts where there are several, in free text and with `[]` in a path: `public`, the default, is the first one
    * that has a country, or else the first; `first`; `last`.
@@ -514,8 +519,8 @@ export function parseLogOptions(requested: RequestedOptions, log: Log, nameOf: O
 }
 
 /** Returns the roles of addresses in text. Who asks for the first or the last address gets it. */
-function rolesOf({ pick, format }: RequestedOptions, log?: Log): TextRoles | undefined {
-  const hasTexts = (log?.format ?? format) === 'text' || log?.strings === true;
+function rolesOf({ pick, format, inText }: RequestedOptions, log?: Log): TextRoles | undefined {
+  const hasTexts = (log?.format ?? format) === 'text' || log?.strings === true || inText === true;
   if (!hasTexts || pick === 'first' || pick === 'last') return undefined;
   const all =
     log !== undefined && log.format === 'text'
@@ -526,7 +531,7 @@ function rolesOf({ pick, format }: RequestedOptions, log?: Log): TextRoles | und
 
 function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: Log): InputOptions {
   const { delimiter, header = true, add, lenient = false, onInvalid = 'keep' } = requested;
-  const { pick = 'public', schema, lang } = requested;
+  const { pick = 'public', schema, lang, inText = false } = requested;
   const format = log?.format ?? requested.format ?? 'jsonl';
   if (log === undefined) checkChoice(nameOf('format'), format, FORMAT_NAMES);
   const itemsPath = parseItems(requested.items, format, nameOf);
@@ -540,6 +545,9 @@ function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: L
   if (!header) checkColumnNumbers(specs, nameOf);
   if (add !== undefined && !isStringArray(add)) throw misuse(`${nameOf('add')} must be an array of strings`);
   checkBoolean(nameOf('lenient'), lenient);
+  checkBoolean(nameOf('inText'), inText);
+  if (inText && !TEXT_FIELDS.includes(format))
+    throw misuse(`${nameOf('inText')} requires ${nameOf('format')} jsonl, json, csv or tsv`);
   if (schema !== undefined) {
     checkChoice(nameOf('schema'), schema, SCHEMA_NAMES);
     if (!format.startsWith('json'))
@@ -559,9 +567,10 @@ function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: L
     schema,
     lang,
     onInvalid,
-    lenient,
+    // A text is read to its end.
+    lenient: lenient || inText,
     pick,
-    searchesStrings: log?.strings,
+    searchesStrings: log?.strings || inText,
     roles: rolesOf(requested),
     ...dates,
   };

@@ -2,7 +2,8 @@
 import names from '../../data/address-names.json' with { type: 'json' };
 import table from '../../data/logs.json' with { type: 'json' };
 import type { Country } from '../database/results.js';
-import { describe, findDefault, findFields, type Guessed, sampleOf } from '../enrich/find-fields.js';
+import { splitAlternatives } from '../enrich/field-path.js';
+import { type Detection, describe, findDefault, findFields, sampleOf } from '../enrich/find-fields.js';
 import { formsOf, type Logs, recognizeLog, withoutJson } from '../enrich/logs.js';
 import type { LookupDatabase } from '../lookup/database.js';
 import { Entries } from './entries.js';
@@ -151,7 +152,7 @@ export class Batch {
     if (this.#log === 'all') return;
     const { sample, isWhole } = sampleOf(head, isAll);
     const logs = this.#log !== '' ? formsOf(this.#log, LOGS) : /^\s*\{/.test(sample) ? {} : withoutJson(LOGS);
-    let guessed: Guessed | undefined;
+    let guessed: Detection | undefined;
     try {
       guessed = recognizeLog('The text', sample, isWhole, logs);
     } catch {
@@ -162,7 +163,7 @@ export class Batch {
     // In a list and in text, all addresses count.
     if (guessed === undefined || !('log' in guessed || guessed.field !== undefined)) return;
     this.#readAs = describe(guessed);
-    const records = recordReader('log' in guessed ? guessed.log : { ...guessed, fields: guessed.field });
+    const records = recordReader('log' in guessed ? guessed.log : { ...guessed, fields: guessed.field?.flatMap(splitAlternatives), strings: guessed.inText === true });
     this.#reader = new AddressReader(this.#limit, records);
   }
 

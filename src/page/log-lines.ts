@@ -3,14 +3,16 @@ import { findAddress } from '../address/lenient.js';
 import { parseAddress } from '../address/parse.js';
 import { findAddresses } from '../address/text.js';
 import { EACH, type PathStep, parsePath, pathText, splitSpec } from '../enrich/field-path.js';
-import { cellsOf, type Finding, joinedRecords, jsonOf } from '../enrich/find-fields.js';
+import type { DetectedFields } from '../enrich/find-fields.js';
 import { columnsOf, separatorOf } from '../enrich/formats/headers.js';
+import { jsonOf } from '../enrich/json-text.js';
 import type { Log } from '../enrich/logs.js';
+import { cellsOf } from '../enrich/table-text.js';
 import type { RecordReader } from './extract.js';
 
 /** Where the addresses of records are: options of a log, or what was found. */
 type Reading = { [Key in Exclude<keyof Log, 'format' | 'fields'>]?: Log[Key] | undefined } & Pick<Log, 'format'> &
-  Pick<Finding, 'delimiter' | 'header'> & { fields?: readonly string[] | undefined };
+  Pick<DetectedFields, 'delimiter' | 'header'> & { fields?: readonly string[] | undefined };
 
 /** Returns the texts in which the addresses of a line are. */
 type TextReader = (line: string) => string[];
@@ -43,14 +45,14 @@ function addressesInText(text: string, { pick, untrusted = [] }: Reading): strin
 function tableReader({ format, columns: usual, delimiter, header }: Reading, names: readonly string[]): TextReader {
   const kind = format === 'w3c' || format === 'zeek' ? format : undefined;
   const isQuoted = format === 'csv' || format === 'tsv';
-  const join = isQuoted ? joinedRecords() : (line: string) => [line];
+  const join = (line: string) => [line];
   let columns = usual?.split(' ') ?? [];
   let separator = delimiter ?? (format === 'csv' ? ',' : '\t');
   function read(line: string): string[] {
     separator = (kind === 'zeek' && separatorOf(line)) || separator;
     const isSplit = kind === 'zeek' || (kind === 'w3c' && line.includes('\t'));
     const cells = isQuoted
-      ? (cellsOf(line, separator) ?? [])
+      ? cellsOf(line, separator).cells
       : isSplit
         ? line.split(separator)
         : (line.match(/"(?:[^"]|"")*"[^ ]*|[^ ]+/g) ?? []);

@@ -17,8 +17,8 @@ describe('findFields', () => {
     ['ip\n8.8.8.8\n', '--format csv --field ip'],
     ['# a\n# id,src\n1,8.8.8.8\n# b, c\n2,9.9.9.9\n', '--format csv --field src'],
     ['# 1, 2\nid,src\n1,8.8.8.8\n', '--format csv --field src'],
-    ['# x\n8.8.8.8,1\n9.9.9.9,2\n', '--format list --lenient'],
-    ['{"a":"x","log":"from 8.8.8.8","msg":"to 9.9.9.9"}\n', '--log syslog-json --field log'],
+    ['# x\n8.8.8.8,1\n9.9.9.9,2\n', '--format csv --field 1 --no-header'],
+    ['{"a":"x","log":"from 8.8.8.8","msg":"to 9.9.9.9"}\n', '--format jsonl --field log --in-text'],
     ['8.8.8.8\n9.9.9.9:80\n1.0.0.0/24\n', '--format list --lenient'],
     ['{"destination":{"ip":"1.1.1.1"},"source":{"ip":"8.8.8.8"}}\n', '--format jsonl --field source.ip'],
     ['{"x-forwarded-for":"8.8.8.8","peer":"9.9.9.9"}\n', '--format jsonl --field peer'],
@@ -29,6 +29,30 @@ describe('findFields', () => {
     ['[\n {"remoteIp":"8.8.8.8"},\n {"remoteIp":"8.8', '--format json --field remoteIp'],
     ['n=1 dst=8.8.8.8 src=9.9.9.9\n', '--format logfmt --field src'],
     ['INFO login from 8.8.8.8 ok\nno address\n', '--format text'],
+    // Several names of the client; a record has the first that it has.
+    ['{"src4_addr":"8.8.8.8"}\n{"src6_addr":"::1"}\n', "--format jsonl --field 'src4_addr|src6_addr'"],
+    ['{"a|b_ip":"8.8.8.8"}\n', "--format jsonl --field 'a\\|b_ip'"],
+    // A shipper's name beside the text of a message, and without one.
+    ['{"source_ip":"1.1.1.1","message":"from 8.8.8.8"}\n', '--format jsonl --field message --in-text'],
+    ['{"source":{"ip":"8.8.8.8"},"message":"from 1.1.1.1"}\n', '--format jsonl --field source.ip'],
+    ['{"source_ip":"8.8.8.8","message":"hello"}\n', '--format jsonl --field source_ip'],
+    ['source,message\n1.1.1.1,from 8.8.8.8\n1.1.1.1,"a, from 8.8.8.8"\n', '--format csv --field message --in-text'],
+    // The other end is not the client, whose names are names of hosts.
+    ['{"client":"web-1","dst":"1.1.1.1"}\n', '--format jsonl --field client'],
+    ['user,ip\nann,web-1\nbob,8.8.8.8\neve,00:1a:2b:3c:4d:5e\n', '--format csv --field ip'],
+    // One object in a line is a line, unless an array has its addresses.
+    ['{"src_ip":"8.8.8.8","answers":[{"rdata":"1.1.1.1"}]}\n', '--format jsonl --field src_ip'],
+    ['{"n":1,"hits":[{"src":"8.8.8.8"},{"src":"1.1.1.1"}]}\n', '--format json --items hits --field src'],
+    ['{"rows":[{"message":"from 8.8.8.8"}]}\n', '--format json --items rows --field message --in-text'],
+    // Tables after other lines, with quotes that do not close, with an address in a larger cell.
+    ['sep=;\nname;ip\nann;8.8.8.8\n', "--format csv --delimiter ';' --field ip"],
+    ['Report, of today\nname,n,Source IP\nann,1,8.8.8.8\nbob,2,8.8.8.8\n', "--format csv --field 'Source IP'"],
+    ['id,name,ip\n1,"ann,8.8.8.8\n2,bob,8.8.8.8\n3,eve,8.8.8.8\n', '--format csv --field ip'],
+    ['name,seen\nann,at 8.8.8.8 (web)\nbob,at 8.8.8.8\n', '--format csv --field seen --in-text'],
+    ['name,ip\nann,="8.8.8.8"\n', '--format csv --field ip --in-text'],
+    // Text that has a delimiter.
+    ['<a tr="TCP|8.8.8.8|25" n="1"/>\n<a tr="TCP|8.8.8.8|25" n="1"/>\n', '--format text'],
+    ['[x] "8.8.8.8, 1.1.1.1, 9.9.9.9" "y"\n', '--format text'],
   ])('finds what %j is', (text, flags) => {
     expect(find(text)).toBe(flags);
   });
@@ -39,6 +63,28 @@ describe('findFields', () => {
       expect(find(text)).toBeUndefined();
     },
   );
+
+  it.each([
+    ['[["8.8.8.8"],[1]]', /arrays of values in place of objects; .* jq/],
+    ['[1,"8.8.8.8"]\n[2,"8.8.8.8"]\n', /arrays of values/],
+    ['{"8.8.8.8":{"n":1},\n"1.1.1.1":{}}', /no field of its objects has an address .* --format json --items/],
+    ['name,ip\n', /one line, the header of a table with the columns name, ip, and no records/],
+  ])('refuses %j', (text, message) => {
+    expect(() => find(text)).toThrow(
+      expect.objectContaining({ code: 'E_BAD_INPUT', message: expect.stringMatching(message) }),
+    );
+  });
+
+  it('says what has public addresses if the field has none', () => {
+    const found = findFields('{"ip_address":"10.0.0.1","xff":"8.8.8.8"}\n', true, {}, addressNames());
+    expect(found).toMatchObject({ field: ['ip_address'], publicElsewhere: 'xff' });
+  });
+
+  it('reads names of any length, and JSON that is cut or deep, in one pass', () => {
+    expect(find(`{"${'.'.repeat(100_000)}":"8.8.8.8"}\n`)).toContain('--format jsonl');
+    expect(find('['.repeat(100_000))).toBeUndefined();
+    expect(find(`[{"src":"8.8.8.8","a":"${'x'.repeat(1000)}"},{"src":"8.8`)).toBe('--format json --field src');
+  });
 
   it('keeps what a flag says', () => {
     expect(find('a,b\n8.8.8.8,9.9.9.9\n', { field: ['b'] })).toBe('--format csv --field b');
@@ -57,7 +103,7 @@ describe('findFields', () => {
     const events = ['client_ip', 'srcip', 'srcip', 'srcip']
       .map((name) => `{"${name}":"8.8.8.8","dst":"9.9.9.9"}\n`)
       .join('');
-    expect(find(events)).toBe('--format jsonl --field srcip');
+    expect(find(events)).toBe("--format jsonl --field 'srcip|client_ip'");
     expect(find(`${'{"dst":"8.8.8.8"}\n'.repeat(3)}{"client_ip":"9.9.9.9"}\n`)).toBe(
       '--format jsonl --field client_ip',
     );

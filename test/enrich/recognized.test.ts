@@ -1,9 +1,9 @@
 /** What a twin writes is found: random tables, documents, lines of JSON and lists, with the field at random places. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { splitAlternatives } from '../../src/enrich/field-path.js';
 import { findFields } from '../../src/enrich/find-fields.js';
 import { addressNames } from '../../src/enrich/known-logs.js';
-import { recordReader } from '../../src/page/log-lines.js';
 
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 300));
 const names = addressNames();
@@ -37,7 +37,7 @@ const objectsOf = (keys: string[], rows: string[][]) =>
 function expectFound(text: string, format: string, addresses: string[]) {
   const found = findFields(text, true, {}, names)!;
   expect({ text, format: found?.format }).toEqual({ text, format });
-  const fields = [...found.field!, ...found.others];
+  const fields = [...found.field!.flatMap(splitAlternatives), ...found.others];
   expect(fields, text).toEqual(expect.arrayContaining(addresses));
   return found;
 }
@@ -49,11 +49,7 @@ describe('the field that a twin writes is found, or named as another one', () =>
         const cell = (text: string) =>
           isQuoted || text.includes(delimiter) || text.includes('"') ? `"${text.replaceAll('"', '""')}"` : text;
         const text = [keys, ...rows].map((row) => `${row.map(cell).join(delimiter)}\n`).join('');
-        const found = expectFound(text, delimiter === '\t' ? 'tsv' : 'csv', addresses);
-        // What the page reads.
-        const { read } = recordReader({ ...found, fields: found.field });
-        const at = keys.indexOf(found.field![0]!);
-        expect(text.split('\n').flatMap(read), text).toEqual(rows.map((row) => row[at]));
+        expectFound(text, delimiter === '\t' ? 'tsv' : 'csv', addresses);
       }),
       { numRuns: RUNS },
     );

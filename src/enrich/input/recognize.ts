@@ -9,9 +9,10 @@ import { parseAddress } from '../../address/parse.js';
 import { AtlasError } from '../../errors.js';
 import type { FilePart } from '../../file-part.js';
 import { pathText } from '../field-path.js';
-import { cellsOf, type Finding, type Guessed, isDecided, sampleOf } from '../find-fields.js';
-import type { Recognized } from '../logs.js';
+import { type DetectedFields, type Detection, isDecided, sampleOf } from '../find-fields.js';
+import type { DetectedLog } from '../logs.js';
 import type { InputOptions, KernelInput } from '../options.js';
+import { cellsOf } from '../table-text.js';
 import { type Compression, decompress } from './decompress.js';
 import { type ByteSource, derivedSource } from './source.js';
 
@@ -19,20 +20,25 @@ import { type ByteSource, derivedSource } from './source.js';
 type ExpectedInput = Pick<InputOptions, 'input' | 'fields'>;
 
 /** How an input is recognized, see ../logs.ts and ../find-fields.ts. */
-export interface Guess {
+export interface DetectionPlan {
   /** Whether an input whose first line begins with a brace is JSON lines. That is decided at once, so that no pipe has to wait. */
   takesJson: boolean;
   /** @param isWhole whether the last line of the text is complete */
-  recognize(name: string, text: string, isWhole: boolean): Recognized | undefined;
+  recognize(name: string, text: string, isWhole: boolean): DetectedLog | undefined;
   /** Finds what no flag says in an input that is no log by name; undefined if that is not wanted. */
-  find?: ((text: string, isWhole: boolean) => Finding | undefined) | undefined;
+  find?: ((text: string, isWhole: boolean, name: string) => DetectedFields | undefined) | undefined;
   /** Resolves when a pipe has been waited for long enough. */
   patience(): Promise<void>;
+  /** What has public addresses in the first input whose field has private ones only. */
+  publicElsewhere?: string | undefined;
   /** Called for each input that is recognized. */
-  onLog(name: string, recognized: Guessed): void;
+  onLog(name: string, recognized: Detection): void;
 }
 
 const OPENING_BRACE = 0x7b;
+const RECORD_SEPARATOR = 0x1e;
+/** The first bytes of JSON: a brace, a bracket, and the separator of RFC 7464. */
+const JSON_STARTS: readonly number[] = [OPENING_BRACE, 0x5b, RECORD_SEPARATOR];
 
 const ANY_BYTE = -1;
 
@@ -56,6 +62,11 @@ const ENCODINGS: { name: string; bytes: readonly number[] }[] = [
 
 /** Most bytes that are inspected. A header line is shorter. */
 export const MAX_HEAD_BYTES = 65_536;
+/** Most bytes of a first line of JSON, which decides alone if it is longer. */
+const MAX_FIRST_VALUE_BYTES = 1_048_576;
+/** Where a tar archive has its signature (POSIX.1, ustar). Names before it end in zeros. */
+const TAR_OFFSET = 257;
+const TAR = Buffer.from('ustar');
 const NEWLINE = 10;
 const BYTE_ORDER_MARK: readonly number[] = [0xef, 0xbb, 0xbf];
 /** Returns whether bytes begin with a signature; undefined if they are the beginning of it, but not all. */
@@ -94,13 +105,23 @@ class Head {
     return chunk.subarray(0, await this.source.read(chunk));
   }
 
+  /** Most bytes that are inspected. */
+  #limit = MAX_HEAD_BYTES;
+
+  /** Reads the first line of JSON, also if it is longer than what else is inspected. */
+  async readFirstValue(): Promise<void> {
+    this.#limit = MAX_FIRST_VALUE_BYTES;
+    await this.readWhile((bytes) => !bytes.includes(NEWLINE));
+    this.#limit = Math.max(MAX_HEAD_BYTES, this.bytes.length);
+  }
+
   /**
-   * Reads on while a condition holds, but not past the end or {@link MAX_HEAD_BYTES}.
+   * Reads on while a condition holds, but not past the end or the limit.
    *
    * @param patience if given, what has come decides when it resolves before more does
    */
   async readWhile(condition: (bytes: Buffer) => boolean, patience?: () => Promise<void>): Promise<void> {
-    while (!this.hasEnded && this.bytes.length < MAX_HEAD_BYTES && condition(this.bytes)) {
+    while (!this.hasEnded && this.bytes.length < this.#limit && condition(this.bytes)) {
       this.#pending ??= this.#next();
       // A regular file does not make anyone wait.
       const isImpatient = patience !== undefined && this.source.size === undefined;
@@ -114,7 +135,7 @@ class Head {
 
   /** The text without a byte order mark. The last line may be incomplete. */
   get text(): string {
-    return this.bytes.toString('utf8', 0, MAX_HEAD_BYTES).replace(/^\ufeff/, '');
+    return this.bytes.toString('utf8', 0, this.#limit).replace(/^\ufeff/, '');
   }
 
   lines(count: number): string[] {
@@ -203,13 +224,21 @@ const COLUMN_NAME = /^[\p{L}_][\p{L}\p{N}_ .:/#()-]{0,63}$/u;
 
 /** Returns the cells of a line without spaces around them; none if its quotes are those of no table. */
 function trimmedCells(line: string, delimiter: string): string[] {
-  return cellsOf(line, delimiter)?.map((cell) => cell.trim()) ?? [];
+  return cellsOf(line, delimiter).cells.map((cell) => cell.trim());
 }
 
 /** Returns whether a line may be the header of a table: its cells are different names. */
 function isHeader(line: string, delimiter: string): boolean {
   const cells = trimmedCells(line, delimiter);
   return cells.length > 1 && cells.every((cell) => COLUMN_NAME.test(cell)) && new Set(cells).size === cells.length;
+}
+
+/** Refuses an archive of several files. */
+async function checkArchive(head: Head): Promise<void> {
+  if (!head.bytes.includes(0)) return;
+  await head.readWhile((bytes) => bytes.length < TAR_OFFSET + TAR.length);
+  if (!head.bytes.subarray(TAR_OFFSET, TAR_OFFSET + TAR.length).equals(TAR)) return;
+  throw refuse(head.source.name, 'is a tar archive; extract its files first, as in: tar -xOf FILE | ipatlas …');
 }
 
 /** Lines that end in a carriage return alone (classic Mac OS) would all be one line. */
@@ -251,35 +280,36 @@ async function checkFirstLine(head: Head, { input: { kind }, fields }: ExpectedI
 async function guessInput(
   head: Head,
   { fields }: ExpectedInput,
-  guess: Guess,
-  before: Guessed | undefined,
-): Promise<Guessed | undefined> {
-  const isBlank = (byte: number): boolean => byte <= 0x20 || BYTE_ORDER_MARK.includes(byte);
+  guess: DetectionPlan,
+  before: Detection | undefined,
+): Promise<Detection | undefined> {
+  const isBlank = (byte: number): boolean =>
+    (byte <= 0x20 && byte !== RECORD_SEPARATOR) || BYTE_ORDER_MARK.includes(byte);
   await head.readWhile((bytes) => bytes.every(isBlank));
   const first = head.bytes.find((byte) => !isBlank(byte));
   if (first === undefined) return before;
   const isJson = first === OPENING_BRACE && (guess.takesJson || guess.find !== undefined);
   if (isJson && guess.find === undefined) return undefined;
-  await head.readWhile((bytes) => !bytes.includes(NEWLINE));
+  if (JSON_STARTS.includes(first)) await head.readFirstValue();
+  else await head.readWhile((bytes) => !bytes.includes(NEWLINE));
   const [line] = head.lines(1);
   const paths = fields.map(({ path }) => path);
   if (isJson && isDecided(line!, paths)) return undefined;
   await head.readWhile(() => sampleOf(head.text, false).isShort, guess.patience);
   const { sample, isWhole } = sampleOf(head.text, head.hasEnded && head.bytes.length <= MAX_HEAD_BYTES);
   const log = isJson ? undefined : guess.recognize(head.source.name, sample, isWhole);
-  // Lines that end in a carriage return alone are refused.
-  const isOldMac = !head.bytes.includes(NEWLINE) && /[^\r]\r[^\r]/.test(sample);
-  return log ?? (isOldMac ? undefined : guess.find?.(sample, isWhole));
+  if (log === undefined && !JSON_STARTS.includes(first)) checkLineEndings(head, 'text');
+  return log ?? guess.find?.(sample, isWhole, head.source.name);
 }
 
 /** A source, and what it was recognized as. */
 interface Opened {
   source: ByteSource;
-  log?: Guessed | undefined;
+  log?: Detection | undefined;
 }
 
 /** Returns what inputs have in common that go together in a run. */
-function kindOf(guessed: Guessed | undefined): unknown {
+function kindOf(guessed: Detection | undefined): unknown {
   return guessed !== undefined && 'log' in guessed ? guessed.log : JSON.stringify(guessed);
 }
 
@@ -287,8 +317,8 @@ function kindOf(guessed: Guessed | undefined): unknown {
 async function recognize(
   source: ByteSource,
   expected: ExpectedInput,
-  guess: Guess | undefined,
-  before: Guessed | undefined,
+  guess: DetectionPlan | undefined,
+  before: Detection | undefined,
   isDecompressed = false,
 ): Promise<Opened> {
   const head = new Head(source);
@@ -304,6 +334,7 @@ async function recognize(
     return recognize(derivedSource(source, decompress(head.rewound(), compression)), expected, guess, before, true);
   }
   checkEncoding(head);
+  await checkArchive(head);
   const log = guess && (await guessInput(head, expected, guess, before));
   if (log === undefined) await checkFirstLine(head, expected);
   return { source: head.rewound(), log };
@@ -313,16 +344,16 @@ async function recognize(
 export class Inputs {
   readonly #sources: Iterator<ByteSource>;
   readonly #expected: ExpectedInput;
-  readonly #guess: Guess | undefined;
+  readonly #guess: DetectionPlan | undefined;
   /** The input that is being recognized, or that waits. */
   #pending: ByteSource | undefined;
   #next: Promise<Opened | undefined> | undefined;
   /** What the inputs of the run were recognized as. */
-  log: Guessed | undefined;
+  log: Detection | undefined;
   /** Whether there are inputs for another run. */
   isWaiting = false;
 
-  constructor(sources: Iterable<ByteSource>, expected: ExpectedInput, guess?: Guess) {
+  constructor(sources: Iterable<ByteSource>, expected: ExpectedInput, guess?: DetectionPlan) {
     this.#sources = sources[Symbol.iterator]();
     this.#expected = expected;
     this.#guess = guess;

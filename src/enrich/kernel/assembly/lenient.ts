@@ -3,7 +3,7 @@
  * commas.
  * src/address/lenient.ts, which does the same with text, says what is accepted; a test compares the two.
  */
-import { NO_ADDRESS, parseAddress } from './address';
+import { IPV4, NO_ADDRESS, parseAddress } from './address';
 import { CLOSING_BRACKET, COLON, COMMA, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, TAB, ZERO } from './ascii';
 import { isLenient, maxAddressLength, maxLenientBytes } from './settings';
 
@@ -91,7 +91,11 @@ function parseNode(from: usize, to: usize): u32 {
   while (colon < to && load<u8>(colon) != <u8>COLON) colon++;
   let last = colon + 1;
   while (last < to && load<u8>(last) != <u8>COLON) last++;
-  if (last + 1 < to && (<u32>load<u8>(last + 1) | 32) - LETTER_A < 26 && isPort(colon, last)) return parseExact(from, colon);
+  const isInterface = last + 1 < to && (<u32>load<u8>(last + 1) | 32) - LETTER_A < 26;
+  if (isInterface && (last == colon + 1 || isPort(colon, last))) {
+    const exact = parseExact(from, colon);
+    if (exact == IPV4) return exact;
+  }
   if (end == from) return NO_ADDRESS;
   end--;
   return isPrefixLength(end, to, hasColon(from, end)) ? parseZoned(from, end) : NO_ADDRESS;
