@@ -295,7 +295,7 @@ export function guessOf(
     },
     onLog(input, guessed) {
       printNote(`ipatlas: ${input}: ${describe(guessed)}\n`);
-      if ('publicElsewhere' in guessed) this.publicElsewhere ??= guessed.publicElsewhere;
+      this.publicElsewhere ??= guessed.publicElsewhere;
     },
     optionsFor(guessed) {
       const options =
@@ -542,7 +542,7 @@ export async function runStream(
     const { publicElsewhere, find } = request.guess ?? {};
     if (found === 0 && no_country > 0 && publicElsewhere !== undefined)
       printNote(
-        `ipatlas: all addresses that were looked up are private, as those of a proxy are; ${publicElsewhere} has public ones: --field ${JSON.stringify(publicElsewhere)}, with --lenient for a list\n`,
+        `ipatlas: all addresses that were looked up are private, as those of a proxy are; other addresses of the same records are public: ${publicElsewhere}\n`,
       );
     if (find !== undefined && found + no_country === 0 && missing_field > 0) printNote(`ipatlas: ${NOTHING_FOUND}\n`);
     // Not even text with an address was found.

@@ -23,7 +23,7 @@ export interface DetectedFields {
   others: string[];
   /** Whether a client can forge the field. */
   isUntrusted: boolean;
-  /** What has public addresses, if the field has private ones only. */
+  /** The flags with which public addresses of the same records are looked up, if the field has private ones only. */
   publicElsewhere?: string | undefined;
 }
 
@@ -118,7 +118,7 @@ class Fields {
       isUntrusted: chosen[0]!.rank === RANKS.untrusted,
       publicElsewhere: chosen.some(({ publics }) => publics > 0)
         ? undefined
-        : all.find((one) => one.publics > 0 && one.rank < RANKS.never)?.path,
+        : all.filter((one) => one.publics > 0 && one.rank < RANKS.never).map(({ path }) => `--field '${path}' --lenient`)[0],
     });
     const roles = [RANKS.unnamed - 1, RANKS.unnamed, RANKS.untrusted];
     for (const role of roles) {

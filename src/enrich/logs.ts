@@ -1,4 +1,6 @@
 /** The names of logs, and the options that each sets. The page has them, too. */
+import { isPublicAddress } from '../address/parse.js';
+import { findAddresses } from '../address/text.js';
 import { misuse } from '../errors.js';
 import type { Grammar } from './address-names.js';
 import type { AddressPick, InputFormat } from './choices.js';
@@ -17,7 +19,7 @@ export interface Log extends Grammar {
   pick?: AddressPick;
   strings?: boolean;
   time?: string;
-  line?: string;
+  line?: string | readonly string[];
   head?: string;
 }
 
@@ -28,6 +30,8 @@ export type Logs = Readonly<Record<string, Log>>;
 export interface DetectedLog {
   names: string[];
   log: Log;
+  /** The flags with which public addresses of the same lines are looked up, if there are some. */
+  publicElsewhere?: string | undefined;
 }
 
 /** Least share of the lines that must match, and the longest part of a line that is looked at, in characters. */
@@ -56,13 +60,31 @@ function reading({ title, page, version, client, time, line, head, ...options }:
   return JSON.stringify(options);
 }
 
+/** Returns the flags for public addresses that are not in the field of the client, as those of a proxy's log are. */
+function publicFlags({ format }: Log, name: string, lines: readonly string[]): string | undefined {
+  const hasPublic = lines.some((line) => findAddresses(line).some(({ address }) => isPublicAddress(address)));
+  if (!hasPublic || format === 'text') return undefined;
+  const header = format === 'w3c' ? lines.findLast((line) => line.startsWith('#Fields:')) : undefined;
+  const field = header?.split(/[ \t]+/).find((column) => /forwarded/i.test(column));
+  return field === undefined ? '--format text' : `--log ${name} --field '${field}'`;
+}
+
 /** Returns whether text, the beginning of an input, looks like a log. */
 function looksLike({ line, head }: Log, text: string, lines: readonly string[]): boolean {
-  if (head !== undefined) return new RegExp(head, 'u').test(text);
+  if (head !== undefined && new RegExp(head, 'u').test(text)) return true;
   if (line === undefined || lines.length === 0) return false;
-  const pattern = new RegExp(line, 'u');
-  if (!pattern.test(lines[0]!)) return false;
-  return lines.filter((one) => pattern.test(one)).length >= LEAST_MATCHES * lines.length;
+  // Patterns one after the other, each without a search within a search, take as long as the line.
+  const patterns = [line].flat().map((pattern) => new RegExp(pattern, 'gu'));
+  const matches = (one: string): boolean => {
+    let from = 0;
+    return patterns.every((pattern) => {
+      pattern.lastIndex = from;
+      const isFound = pattern.test(one);
+      from = pattern.lastIndex;
+      return isFound;
+    });
+  };
+  return matches(lines[0]!) && lines.filter(matches).length >= LEAST_MATCHES * lines.length;
 }
 
 /**
@@ -80,7 +102,8 @@ export function recognizeLog(name: string, text: string, isWhole: boolean, logs:
   if (found.length === 0) return undefined;
   const names = found.map(([one]) => one);
   const log = found[0]![1];
-  if (found.every(([, other]) => reading(other) === reading(log))) return { names, log };
+  if (found.every(([, other]) => reading(other) === reading(log)))
+    return { names, log, publicElsewhere: publicFlags(log, names[0]!, lines) };
   throw misuse(
     `${name} looks like ${names.join(' and like ')}, which are read in different ways; choose one with --log`,
   );

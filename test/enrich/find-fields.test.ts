@@ -77,7 +77,7 @@ describe('findFields', () => {
 
   it('says what has public addresses if the field has none', () => {
     const found = findFields('{"ip_address":"10.0.0.1","xff":"8.8.8.8"}\n', true, {}, addressNames());
-    expect(found).toMatchObject({ field: ['ip_address'], publicElsewhere: 'xff' });
+    expect(found).toMatchObject({ field: ['ip_address'], publicElsewhere: "--field 'xff' --lenient" });
   });
 
   it('reads names of any length, and JSON that is cut or deep, in one pass', () => {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { RANKS, ROLES, rankOf } from '../../src/enrich/address-names.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
-import { addressNames } from '../../src/enrich/known-logs.js';
+import { addressNames, knownLogs } from '../../src/enrich/known-logs.js';
 import { packageFile } from '../../src/package-root.js';
 import { compileSchema } from '../../src/schema-errors.js';
 import { releaseForTests } from '../support/open-release.js';
@@ -116,6 +116,14 @@ it.each([
   const rank = rankOf(name, names);
   const found = Object.entries(RANKS).find(([, at]) => at === rank)?.[0] ?? 'client';
   expect(found).toBe(role);
+});
+
+it('no pattern of a log searches within a search: such a pattern could take the square of the length of a line', () => {
+  const lines = Object.entries(knownLogs()).flatMap(([name, { line = [] }]) =>
+    [line].flat().map((part) => [name, part]),
+  );
+  const searching = lines.filter(([, part]) => !part!.startsWith('^') && /(?:\.|\\S|\[\^[^\]]*\])[*+]/.test(part!));
+  expect(searching).toEqual([]);
 });
 
 it('data/address-names.json matches its schema, and no name is in two lists', () => {

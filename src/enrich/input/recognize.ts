@@ -29,7 +29,7 @@ export interface DetectionPlan {
   find?: ((text: string, isWhole: boolean, name: string) => DetectedFields | undefined) | undefined;
   /** Resolves when a pipe has been waited for long enough. */
   patience(): Promise<void>;
-  /** What has public addresses in the first input whose field has private ones only. */
+  /** The flags for public addresses, if the field of an input has private ones only. */
   publicElsewhere?: string | undefined;
   /** Called for each input that is recognized. */
   onLog(name: string, recognized: Detection): void;
