@@ -118,7 +118,9 @@ class Fields {
       isUntrusted: chosen[0]!.rank === RANKS.untrusted,
       publicElsewhere: chosen.some(({ publics }) => publics > 0)
         ? undefined
-        : all.filter((one) => one.publics > 0 && one.rank < RANKS.never).map(({ path }) => `--field '${path}' --lenient`)[0],
+        : all
+            .filter((one) => one.publics > 0 && one.rank < RANKS.never)
+            .map(({ path }) => `--field '${path}' --lenient`)[0],
     });
     const roles = [RANKS.unnamed - 1, RANKS.unnamed, RANKS.untrusted];
     for (const role of roles) {
@@ -226,7 +228,14 @@ function findInDocument(value: unknown, names: AddressNames, given: ExplicitFlag
     if (path === '' && given.format !== undefined && items.some((one) => hasDefault(one, given))) return undefined;
     const found = findInObjects(items, names);
     if (found === undefined) continue;
-    return { format: 'json', items: path === '' ? undefined : path, ...found };
+    const inner = arrays.filter((one) => one.path.startsWith(`${path}[].`));
+    const records = isOfRecord(found, names)
+      ? undefined
+      : inner
+          .map((one) => ({ path: one.path, found: findInObjects(one.items, names) }))
+          .find((one) => one.found && isOfRecord(one.found, names) && !one.found.lenient);
+    const { path: own, found: best } = records ?? { path, found };
+    return { format: 'json', items: own === '' ? undefined : own, ...best! };
   }
   return undefined;
 }
@@ -250,7 +259,7 @@ function findInJson(text: string, lines: readonly string[], name: string, given:
     if (document !== undefined) return document;
     return found && !(found.inText && given.format !== undefined) ? { format: 'jsonl' as const, ...found } : undefined;
   }
-  if (!takes('json')) return undefined;
+  if (!takes('json') && !takes('json-seq')) return undefined;
   const values = topValues(text);
   const first = values[0] ?? jsonOf(cutJson(text));
   const sequence = values.length > 0 ? values : [first];
@@ -260,11 +269,7 @@ function findInJson(text: string, lines: readonly string[], name: string, given:
     const isSequence = values.length > 1 || (found !== undefined && isOfRecord(found, names));
     const document = isSequence ? undefined : findInDocument(first, names, given);
     if (document !== undefined) return document;
-    if (found !== undefined)
-      throw refuse(
-        name,
-        'is JSON objects over several lines, or several in one; make a line of each, as in: jq -c . FILE | ipatlas enrich',
-      );
+    if (found !== undefined) return { format: 'json-seq' as const, ...found };
   }
   if (given.format !== undefined || first === undefined) return undefined;
   throw refuse(
@@ -517,7 +522,13 @@ export function flagsOf(found: Detection): string {
   return [...texts, ...switches.filter((one) => typeof one === 'string')].join(' ');
 }
 
-const TITLES: { [Format in FormatName]?: string } = { jsonl: 'JSON lines', json: 'JSON', csv: 'CSV', tsv: 'TSV' };
+const TITLES: { [Format in FormatName]?: string } = {
+  jsonl: 'JSON lines',
+  json: 'JSON',
+  'json-seq': 'JSON objects one after the other',
+  csv: 'CSV',
+  tsv: 'TSV',
+};
 
 /** Says what an input was recognized as. */
 export function describe(found: Detection): string {

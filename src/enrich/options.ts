@@ -34,7 +34,7 @@ export { type AddressPick, FORMAT_NAMES, type FormatName, PICKS } from './choice
 const TABLE_FORMATS: readonly InputFormat[] = ['csv', 'tsv', 'w3c', 'zeek', 'columns'];
 
 /** The formats whose fields can be text. */
-const TEXT_FIELDS: readonly InputFormat[] = ['jsonl', 'json', 'csv', 'tsv'];
+const TEXT_FIELDS: readonly InputFormat[] = ['jsonl', 'json', 'json-seq', 'csv', 'tsv'];
 
 /** The formats of tables whose header is a directive, and the field that is the client's address. */
 const DIRECTIVE_FIELDS: { [Format in InputFormat]?: string } = { w3c: 'c-ip', zeek: 'id.orig_h' };
@@ -330,7 +330,7 @@ export interface RequestedOptions {
   lang?: string | undefined;
   /** Also finds addresses with a port, brackets, a prefix length or a zone, and the first one in a list. Default: false. */
   lenient?: boolean | undefined;
-  /** For `jsonl`, `json`, `csv` and `tsv`: whether the fields are text in which the address is anywhere. Default: false. */
+  /** For `jsonl`, `json`, `json-seq`, `csv` and `tsv`: whether the fields are text in which the address is anywhere. Default: false. */
   inText?: boolean | undefined;
   /**
    * Which address counts where there are several, in free text and with `[]` in a path: `public`, the default, is the first one
@@ -547,7 +547,7 @@ function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: L
   checkBoolean(nameOf('lenient'), lenient);
   checkBoolean(nameOf('inText'), inText);
   if (inText && !TEXT_FIELDS.includes(format))
-    throw misuse(`${nameOf('inText')} requires ${nameOf('format')} jsonl, json, csv or tsv`);
+    throw misuse(`${nameOf('inText')} requires ${nameOf('format')} ${TEXT_FIELDS.join(', ')}`);
   if (schema !== undefined) {
     checkChoice(nameOf('schema'), schema, SCHEMA_NAMES);
     if (!format.startsWith('json'))

@@ -50,6 +50,11 @@ describe('findFields', () => {
     ['id,name,ip\n1,"ann,8.8.8.8\n2,bob,8.8.8.8\n3,eve,8.8.8.8\n', '--format csv --field ip'],
     ['name,seen\nann,at 8.8.8.8 (web)\nbob,at 8.8.8.8\n', '--format csv --field seen --in-text'],
     ['name,ip\nann,="8.8.8.8"\n', '--format csv --field ip --in-text'],
+    // Objects one after the other, and arrays in arrays that hold the records.
+    ['{"src":"8.8.8.8"}{"src":"1.1.1.1"}', '--format json-seq --field src'],
+    ['{\n "src": "8.8.8.8"\n}\n', '--format json-seq --field src'],
+    ['\x1e{"src":"8.8.8.8"}\n\x1e{"src":"8.8.8.8"}\n', '--format json-seq --field src'],
+    ['{"a":[{"b":[{"src":"8.8.8.8"},{"src":"8.8.8.8"}]}]}\n', "--format json --items 'a[].b' --field src"],
     // Text that has a delimiter.
     ['<a tr="TCP|8.8.8.8|25" n="1"/>\n<a tr="TCP|8.8.8.8|25" n="1"/>\n', '--format text'],
     ['[x] "8.8.8.8, 1.1.1.1, 9.9.9.9" "y"\n', '--format text'],

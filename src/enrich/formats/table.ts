@@ -16,6 +16,8 @@ import { cellText } from './results.js';
 
 const NEWLINE = 10;
 const HASH = 35;
+/** Most lines of a title before the header of a table. */
+const MAX_TITLES = 10;
 const NO_BYTES = new Uint8Array(0);
 
 /**
@@ -48,6 +50,17 @@ function numberedColumns(options: EnrichOptions, columns: readonly string[], inp
   const number = numbers.find((one) => one > columns.length);
   if (number === undefined) return numbers.map((one) => one - 1);
   throw misuse(`${input} has ${columns.length} columns, so there is no column ${number}; choose another with --field`);
+}
+
+/** Returns the lines from an offset on, at most a number of them. */
+function nextLines(text: Buffer, from: number, most: number): string[] {
+  const lines: string[] = [];
+  for (let at = from; lines.length < most && at < text.length; ) {
+    const end = text.indexOf(NEWLINE, at) + 1 || text.length;
+    lines.push(text.toString('utf8', at, end));
+    at = end;
+  }
+  return lines;
 }
 
 /** Splits a record before its line ending. */
@@ -196,24 +209,28 @@ export class Table {
   }
 
   /**
-   * Returns the number of bytes of the line at an offset, if it is blank, or if it is a comment before a table: it begins with `#`, and
-   * names no column of a field, or has no address in one. Returns 0 for other lines.
+   * Returns the number of bytes of the line at an offset, if it is blank, or if it is a comment or a title before a table: it names no
+   * column of a field, or has no address in one, and it begins with `#`, or a line soon after it is the header. Returns 0 for other lines.
    */
   #lengthBefore(text: Buffer, at: number): number {
     const end = text.indexOf(NEWLINE, at) + 1;
     if (end === 0) return 0;
     const line = text.toString('utf8', at, end);
     if (/^\r?\n$/.test(line)) return end - at;
-    if (!line.startsWith('#')) return 0;
-    const cells = line
-      .trimEnd()
-      .split(this.#input.delimiter)
-      .map((cell) => cell.replace(/^"(.*)"$/, '$1'));
     const names = wantedPaths(this.#options).map(pathText);
-    const isUsed = this.#input.hasHeader
-      ? names.some((name) => cells.includes(name))
-      : names.some((name) => parseAddress(cells[Number(name) - 1] ?? '', new Uint32Array(4)) !== 0);
-    return isUsed ? 0 : end - at;
+    const cellsOf = (one: string): string[] =>
+      one
+        .trimEnd()
+        .split(this.#input.delimiter)
+        .map((cell) => cell.replace(/^"(.*)"$/, '$1'));
+    const isHeader = (one: string): boolean => names.some((name) => cellsOf(one).includes(name));
+    if (this.#input.hasHeader) {
+      const isBefore = line.startsWith('#') || nextLines(text, end, MAX_TITLES).some(isHeader);
+      return isBefore && !isHeader(line) ? end - at : 0;
+    }
+    const cells = cellsOf(line);
+    const isUsed = names.some((name) => parseAddress(cells[Number(name) - 1] ?? '', new Uint32Array(4)) !== 0);
+    return line.startsWith('#') && !isUsed ? end - at : 0;
   }
 
   /** Returns what is wrong with a record that has a number of cells. */
