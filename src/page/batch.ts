@@ -163,7 +163,11 @@ export class Batch {
     // In a list and in text, all addresses count.
     if (guessed === undefined || !('log' in guessed || guessed.field !== undefined)) return;
     this.#readAs = describe(guessed);
-    const records = recordReader('log' in guessed ? guessed.log : { ...guessed, fields: guessed.field?.flatMap(splitAlternatives), strings: guessed.inText === true });
+    const records = recordReader(
+      'log' in guessed
+        ? guessed.log
+        : { ...guessed, fields: guessed.field?.flatMap(splitAlternatives), strings: guessed.inText === true },
+    );
     this.#reader = new AddressReader(this.#limit, records);
   }
 
