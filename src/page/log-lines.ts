@@ -45,9 +45,14 @@ function addressesInText(text: string, { pick, untrusted = [] }: Reading): strin
 function tableReader({ format, columns: usual, delimiter, header }: Reading, names: readonly string[]): TextReader {
   const kind = format === 'w3c' || format === 'zeek' ? format : undefined;
   const isQuoted = format === 'csv' || format === 'tsv';
-  const join = (line: string) => [line];
   let columns = usual?.split(' ') ?? [];
   let separator = delimiter ?? (format === 'csv' ? ',' : '\t');
+  let open = '';
+  const join = (line: string): string[] => {
+    const record = open === '' ? line : `${open}\n${line}`;
+    open = isQuoted && cellsOf(record, separator).isOpen ? record : '';
+    return open === '' ? [record] : [];
+  };
   function read(line: string): string[] {
     separator = (kind === 'zeek' && separatorOf(line)) || separator;
     const isSplit = kind === 'zeek' || (kind === 'w3c' && line.includes('\t'));
