@@ -169,8 +169,11 @@ export function printNote(note: string): void {
   try {
     writeFileSync(STANDARD_FD.error, printable(note));
   } catch (error) {
+    const code = systemErrorCode(error);
+    // Nobody reads notes any more.
+    if (code === 'EPIPE') return;
     // Another process made the pipe non-blocking, and it is full: nothing of so short a note was written (pipe(7)).
-    if (systemErrorCode(error) !== 'EAGAIN') throw error;
+    if (code !== 'EAGAIN') throw error;
     process.stderr.write(printable(note));
   }
 }

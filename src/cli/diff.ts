@@ -237,21 +237,24 @@ export const command: Command = {
 ranges. A and B are ids of releases (also of refused ones), "current", directories of releases, or days (2026-01-31). A result is a
 country code, or a reason in lower case (private, unallocated, …), or the scheme (6to4, nat64, teredo) of an embedded
 IPv4 address, whose country is the result.`,
-  options: {
-    json: { help: 'print everything as one JSON object: changed countries, ranges, pairs' },
-    csv: { help: 'print every range that changed, one per row, with its CIDR blocks' },
-    html: { value: 'FILE', help: 'write one HTML page with a map of the changes; - is standard output' },
-    ...Object.fromEntries(
-      otherPartitions().map(({ name, comparison }) => [
-        name,
-        { help: `compare ${comparison}, instead of the countries` },
-      ]),
-    ),
-    by: {
-      value: 'WHAT',
-      choices: ['range', 'pair'],
-      help: 'rows of --csv: range (default), or pair, the totals for each pair of results',
-    },
+  // Not before it is asked for: a test adds a partition.
+  get options() {
+    return {
+      json: { help: 'print everything as one JSON object: changed countries, ranges, pairs' },
+      csv: { help: 'print every range that changed, one per row, with its CIDR blocks' },
+      html: { value: 'FILE', help: 'write one HTML page with a map of the changes; - is standard output' },
+      ...Object.fromEntries(
+        otherPartitions().map(({ name, comparison }) => [
+          name,
+          { help: `compare ${comparison}, instead of the countries` },
+        ]),
+      ),
+      by: {
+        value: 'WHAT',
+        choices: ['range', 'pair'],
+        help: 'rows of --csv: range (default), or pair, the totals for each pair of results',
+      },
+    };
   },
   examples: {
     'ipatlas releases': 'the ids of the releases to compare',

@@ -324,7 +324,7 @@ describe('-o', () => {
 
 describe('usage', () => {
   it.each([
-    [['--format', 'xml'], '--format is "xml"; it can be jsonl, json, csv, tsv, '],
+    [['--format', 'xml'], '--format is "xml"; it can be jsonl, json, json-seq, csv, tsv, '],
     [['--on-invalid', 'ignore'], 'it can be keep, drop, fail'],
     [['--items', 'a'], '--items requires --format json'],
     [['--format', 'json', '--items', 'a..b'], 'empty key'],
