@@ -138,7 +138,10 @@ export function rollBack(
     throw new AtlasError('E_NO_DATABASE', `there is no data directory ${dataDir}; name one with --data`);
   let unlock: (() => void) | undefined;
   try {
-    unlock = lockDataDir(dataDir);
+    // On a full disk SQLite cannot lock its file; a build that runs there cannot publish either.
+    unlessFull(() => {
+      unlock = lockDataDir(dataDir);
+    });
     const from = currentReleaseId(dataDir);
     const to = id ?? earlierRelease(dataDir, from);
     if (!releaseIds(dataDir).includes(to)) {

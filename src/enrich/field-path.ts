@@ -3,7 +3,7 @@ import { misuse } from '../errors.js';
 import { MAX_ARRAY_INDEX } from '../limits.js';
 
 /** Every element of an array, as a step of a path: `[]`. */
-export const EACH = Symbol('each element');
+export const EACH: unique symbol = Symbol.for('ipatlas: each element');
 
 /** A step of a path: a key of an object, the index of an element, or each element. */
 export type PathStep = string | number | typeof EACH;

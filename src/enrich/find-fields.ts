@@ -377,6 +377,12 @@ export function isDecided(line: string, paths: readonly (readonly PathStep[])[])
   });
 }
 
+/** Returns whether at least half of the lines are JSON objects, whatever the others are. */
+function areMostlyObjects(lines: readonly string[]): boolean {
+  const possible = lines.filter((line) => /^\s*\{/.test(line));
+  return 2 * possible.length >= lines.length && 2 * possible.map(jsonOf).filter(isObject).length >= lines.length;
+}
+
 function findAny(
   text: string,
   isWhole: boolean,
@@ -390,7 +396,8 @@ function findAny(
   const lines = isWhole || all.length < 2 || text.endsWith('\n') ? all : all.slice(0, -1);
   if (lines.length === 0) return undefined;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the separator of RFC 7464
-  if (/^[\s\x1e]*(?:\{|\[\s*(?:[[{"\d-]|$))/.test(text) && isJsonStart(text)) {
+  const isJson = /^[\s\x1e]*(?:\{|\[\s*(?:[[{"\d-]|$))/.test(text) && isJsonStart(text);
+  if (isJson || areMostlyObjects(lines)) {
     if (takes('json') || takes('jsonl')) return findInJson(text, lines, name, given, names);
     return undefined;
   }

@@ -240,7 +240,6 @@ describe('an input of another kind than expected', () => {
     ['UTF-16 as JSON lines', Buffer.from(LINE, 'utf16le'), [], 'is encoded in UTF-16'],
     ['lines that end in CR', TABLE.replaceAll('\n', '\r'), ['--format', 'csv'], 'carriage return'],
     ['a list of such lines', '8.8.8.8\r::1\r', ['--format', 'list'], 'carriage return'],
-    ['JSON of such lines', '{"ip":"8.8.8.8"}\r{"ip":"::1"}\r', [], 'carriage return'],
   ])('%s is refused by name', async (_, input, args, message) => {
     for (const [source, result] of [
       ['standard input', await enrich(args, { input })],

@@ -158,7 +158,9 @@ describe('recognition', () => {
         `{"ip":"193.0.6.139","geo":{"country_code":"NL"}}\n${expected[2]}`,
     );
     expect(stderr).toContain(`${paths[1]}: nginx/apache combined; address in column 1; the same with: --log nginx\n`);
-    expect(stderr).toContain(`${paths[3]}: iis W3C Extended Log Format; address in c-ip; server in s-ip; the same with: --log iis\n`);
+    expect(stderr).toContain(
+      `${paths[3]}: iis W3C Extended Log Format; address in c-ip; server in s-ip; the same with: --log iis\n`,
+    );
     expect(stderr).not.toContain(paths[0]);
     const manyJobs = await run(['enrich', '--add', 'country_code', '--jobs', '256', ...paths]);
     expect(manyJobs).toMatchObject({ code: 0, stdout });

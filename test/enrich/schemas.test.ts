@@ -173,7 +173,7 @@ describe('--schema', () => {
 
   it.each<[options: BlockEnricherOptions, message: string]>([
     [{ schema: 'ocsf' as SchemaName }, 'the option schema is "ocsf"; it can be ecs, otel'],
-    [{ schema: 'ecs', format: 'csv' }, 'the option schema requires the option format jsonl or json'],
+    [{ schema: 'ecs', format: 'csv' }, 'the option schema requires the option format jsonl, json or json-seq'],
     [
       { schema: 'ecs', add: ['is_eu'] },
       'ecs has no field for is_eu; it has fields for country, country_code, continent',

@@ -17,8 +17,9 @@ import { CLOSING_BRACE, CLOSING_BRACKET, isBlank, OPENING_BRACE, OPENING_BRACKET
 import { isSameKey } from './keys';
 import { addCandidate, parseString } from './lookup';
 import { memberEnd } from './members';
-import { fieldSteps, recordCount } from './settings';
+import { fieldSteps, recordCount, searchesStrings } from './settings';
 import { closingQuote } from './strings';
+import { queryStringText } from './values';
 
 /** The value that the candidates are for; 0 if an element is only to be found. The element that was found, or that is a candidate, or 0. */
 let candidateFor: usize = 0;
@@ -55,6 +56,12 @@ function hasEachStep(field: u32): bool {
 /** Takes a value. Returns whether no further one is needed. */
 function take(element: usize): bool {
   if (candidateFor == 0) {
+    found = element;
+    return true;
+  }
+  if (searchesStrings) {
+    // The first text with an address counts: the scratch memory has one text.
+    if (!queryStringText(candidateFor, element)) return false;
     found = element;
     return true;
   }

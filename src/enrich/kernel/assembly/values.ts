@@ -47,7 +47,7 @@ export const LINE_REPLACED_COUNT: usize = 20;
 }
 
 /** Adds the addresses in the text of the string at an address as candidates for a value. Returns whether there is one. */
-function queryStringText(value: usize, at: usize): bool {
+export function queryStringText(value: usize, at: usize): bool {
   store<u32>(value, recordCount);
   if (load<u8>(at) != <u8>QUOTE) return false;
   const length = unescape(at + 1, closingQuote(at + 1), scratch, maxLenientBytes);
