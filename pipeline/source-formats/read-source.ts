@@ -423,7 +423,7 @@ class CsvSourceReader {
       const written = { csv, row, notation, texts };
       if ('list' in this.#format.content) this.#rows.list(this.#range, this.#isAnycast, written);
       else this.#rows.append(family, first, last, found, written);
-    } else if (found !== null) {
+    } else if (found !== null && !isBlank(cells)) {
       this.#rows.rejects.add(row, '', found, breaks);
     }
   }
@@ -525,8 +525,13 @@ function inFile<T>(name: string, action: () => T): T {
   }
 }
 
+/** Returns whether a row is a line of blanks. */
+function isBlank(row: readonly string[]): boolean {
+  return row.length === 1 && row[0]!.trim() === '';
+}
+
 function missingColumns(row: readonly string[], width: number): string | null {
-  if (row.length === 1 && row[0]!.trim() === '') return null; // a line of blanks
+  if (isBlank(row)) return null;
   return `the row has ${row.length} of at least ${width} columns`;
 }
 

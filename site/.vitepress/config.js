@@ -22,6 +22,7 @@ const GUIDES = {
   'For who runs it': {
     '/rebuild': 'Build the database, every night',
     '/api': 'Run the API',
+    '/gate': 'Let proxies ask who may come in',
     '/distribution': 'One build, many nodes',
     '/routing': 'Route clients',
     '/runbook': 'Runbook for several servers',

@@ -287,11 +287,11 @@ describe('a data directory that cannot be written', () => {
 });
 
 describe('builds that are interrupted', () => {
-  it('do not run at the same time: one builds, the other says that it is busy and exits with code 2', async () => {
+  it('do not run at the same time: one builds, the other says that it is busy and exits with code 8', async () => {
     const file = sources({ one: GOOD });
     const built = await Promise.all([buildOnce(dataDir, file), buildOnce(dataDir, file)]);
-    expect(built.map(({ exit }) => exit).sort()).toEqual([0, 2]);
-    expect(built.find(({ exit }) => exit === 2)!.message).toMatch(/another build or pull is running/);
+    expect(built.map(({ exit }) => exit).sort()).toEqual([0, 8]);
+    expect(built.find(({ exit }) => exit === 8)!.message).toMatch(/another build or pull is running/);
   });
 
   // Real kills at random moments are in test/soak/build-kills.test.ts.

@@ -224,6 +224,8 @@ const dayOf = (night: number): string => new Date(Date.UTC(2026, 9, 25 + night))
 function reasons(stderr: string): string[] {
   const lines = stderr
     .split('\n')
+    // It is not among the publishers here, and is optional.
+    .filter((line) => !line.includes('"laces"'))
     .filter((line) => /using the copy|earlier release|optional|does not exist yet|^ {2}- /.test(line));
   return lines.map((line) =>
     line
@@ -314,7 +316,7 @@ const EXPECTED = `
 | 2026-11-02 | 500, day 3; DB-IP of the month | 0 | 2026-11-02 | 2026-11-01 | 1 | 2026-11-02 | 2026-10-30 | 2026-11-01 | 2026-11-02 | 2026-11-02 | rir-delegations: the server answered 500 Internal Server Error; using the copy of 2026-10-30 |
 | 2026-11-03 | the registry is back | 0 | 2026-11-03 | 2026-11-01 | 2 | 2026-11-03 | 2026-11-03 | 2026-11-01 | 2026-11-03 | 2026-11-03 |  |
 | 2026-11-04 | AWS changes its format | 0 | 2026-11-04 | 2026-11-01 | 3 | 2026-11-04 | 2026-11-04 | 2026-11-01 | 2026-11-03 | 2026-11-04 | source aws: ip-ranges.json has no prefixes in the form of aws's list of addresses. Check the fetched files, and the source's "format" and "maxRejectShare". The build continues with the files of an earlier release |
-| 2026-11-05 | half of user-country, right checksum | 3 | 2026-11-04 | 2026-11-01 | 4 | 2026-11-04 | 2026-11-04 | 2026-11-01 | 2026-11-03 | 2026-11-04 | 40 of 92 sentinel addresses have a wrong result; the limit is 0; 8 countries are gone: HK, IE, IL, KE, MA, RE, SG, VA; the limit is 0; source user-country has 1,832 rows, previously 3,663, a change by 50 %; the limit is 20 % |
+| 2026-11-05 | half of user-country, right checksum | 3 | 2026-11-04 | 2026-11-01 | 4 | 2026-11-04 | 2026-11-04 | 2026-11-01 | 2026-11-03 | 2026-11-04 | 43 of 97 sentinel addresses have a wrong result; the limit is 0; 8 countries are gone: HK, IE, IL, KE, MA, RE, SG, VA; the limit is 0; source user-country has 1,835 rows, previously 3,668, a change by 50 %; the limit is 20 % |
 | 2026-11-06 | all is well | 0 | 2026-11-06 | 2026-11-01 | 5 | 2026-11-06 | 2026-11-06 | 2026-11-01 | 2026-11-06 | 2026-11-06 |  |
 | 2026-11-07 | no publisher can be reached | 0 | 2026-11-07 | 2026-11-01 | 6 | 2026-11-06 | 2026-11-06 | 2026-11-01 | 2026-11-06 | 2026-11-06 | 9 sources from the cache |
 `.trim();

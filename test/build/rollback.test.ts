@@ -52,7 +52,7 @@ describe('ipatlas rollback', () => {
   it('works if current is missing', async () => {
     const { id } = await build('DE');
     rmSync(join(dataDir, 'current'));
-    expect(rollBack(dataDir, undefined)).toEqual({ from: undefined, to: id });
+    expect(rollBack(dataDir, undefined)).toEqual({ from: undefined, to: id, isIncomplete: false });
     expect(current()).toBe(id);
   });
 
@@ -95,7 +95,7 @@ describe('ipatlas rollback', () => {
     await build('FR');
     const unlock = lockDataDir(dataDir);
     expect(await rollback()).toMatchObject({
-      code: 2,
+      code: 8,
       stderr: expect.stringMatching(/another build or pull is running/),
     });
     unlock();

@@ -371,7 +371,11 @@ describe.skipIf(!hasChromium())('the pages', () => {
     await useFile(page, 'a.csv', 'id,ip,gw\n1,8.8.8.8,9.9.9.9\n');
     await says(page, '#status', /^Done: 1 address in 2 lines, .*Read as CSV, column ip \(also gw has .* --field ip\.$/);
     await useFile(page, 'vhost.log', `www.example.com ${line}`);
-    await says(page, '#status', /^Done: 1 address in 1 line, .*Read as apache-vhost virtual host first; .* 2\.$/);
+    await says(
+      page,
+      '#status',
+      /^Done: 1 address in 1 line, .*Read as apache-vhost virtual host first; .* 2; the same with: --log apache-vhost\.$/,
+    );
     await page.selectOption('#log', 'all');
     await page.click('#start');
     await says(page, '#status', /^Done: 2 addresses in 1 line, [\d.]+ s\.$/);
@@ -380,7 +384,7 @@ describe.skipIf(!hasChromium())('the pages', () => {
     await says(
       page,
       '#status',
-      /^Done: 2 addresses in 1 line, .*Read as suricata EVE; addresses in src_ip and dest_ip\.$/,
+      /^Done: 2 addresses in 1 line, .*Read as suricata EVE; addresses in src_ip and dest_ip; the same with: --log suricata\.$/,
     );
     await page.selectOption('#log', 'cloudtrail');
     await useFile(page, 'trail.json', '{"Records":\n[{"sourceIPAddress":"8.8.8.8"},\n{"sourceIPAddress":"::"}]}');

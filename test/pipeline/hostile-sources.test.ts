@@ -101,6 +101,9 @@ const COUNTS: Record<string, Count | undefined> = {
     const { least, most } = quotedLines({ comment: '#' })(files);
     return { least: Math.max(0, least - 1), most };
   },
+  'cidr-list': plainLines('#'),
+  // Prefixes with one site are passed over.
+  'laces-csv': (files) => ({ ...quotedLines({ headers: true })(files), least: 0 }),
   'aws-ip-ranges': entries((json: { prefixes?: Entry[]; ipv6_prefixes?: Entry[] }) =>
     [json.prefixes, json.ipv6_prefixes]
       .flatMap((list) => (Array.isArray(list) ? list : []))

@@ -136,6 +136,10 @@ const GOLDEN: Record<string, { ranges: string[]; codes: string[]; skipped: numbe
     codes: ['US', 'DE', 'FR', '', 'JP'],
     skipped: 0,
   },
+  // Prefixes, without a country.
+  'cidr-list': { ranges: [], codes: [], skipped: 0 },
+  // A prefix with one site is in one place.
+  'laces-csv': { ranges: [], codes: [], skipped: 1 },
   // Rows of EC2 only; a local zone may be in another country than its region; GLOBAL is not a country.
   'aws-ip-ranges': {
     ranges: [
@@ -177,8 +181,9 @@ describe('built-in formats', () => {
   test.each(Object.entries(GOLDEN))('%s', async (name, golden) => {
     const { ingested, skipped } = await readSource(inputOf(name, filesOf(path.join(fixtures, name))), () => {});
     expect({ ranges: rangesText(ingested), codes: ingested.codes, skipped }).toEqual(golden);
-    // Announcements name no country, so they give no ranges.
-    expect(ingested.rows).toBe(name === 'origin-asn' ? 3 : golden.ranges.length);
+    // Announcements and lists name no country, so they give no ranges.
+    const rows: Record<string, number> = { 'origin-asn': 3, 'cidr-list': 3, 'laces-csv': 2 };
+    expect(ingested.rows).toBe(rows[name] ?? golden.ranges.length);
     expect(ingested.rejected).toBe(0);
   });
 

@@ -275,7 +275,7 @@ describe('from CSV to MMDB and back', () => {
     const rows = [
       '1.0.0.0,1.0.0.255,AU',
       '1.0.1.0,1.0.3.255,CN',
-      '9.9.9.9,9.9.9.77,DE',
+      '9.9.8.9,9.9.8.77,DE',
       '80.0.0.0,93.255.255.255,FR',
       '2001:200::,2001:200:ffff:ffff:ffff:ffff:ffff:ffff,JP',
       '2a00::,2a00:0:ffff:ffff:ffff:ffff:ffff:ffff,DE',

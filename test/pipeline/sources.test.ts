@@ -47,10 +47,11 @@ describe('loadSources', () => {
       keepReleases: KEPT_RELEASES,
       gates: DEFAULT_GATES,
       after: [],
+      report: undefined,
       sources: [
         {
           ...{ id: 'one', title: 'one', license: 'CC0-1.0', attribution: '', homepage: '', corrections: '' },
-          ...{ lineage: 'one', kind: 'other', space: [], asns: [], optional: false },
+          ...{ lineage: 'one', kind: 'other', interpolates: false, space: [], asns: [], optional: false },
           locations: [{ kind: 'npm', spec: '@scope/name@latest', files: ['a.csv'] }],
           format: 'ip-location-db',
           maxRejectShare: DEFAULT_MAX_REJECT_SHARE,
