@@ -377,7 +377,7 @@ export function isDecided(line: string, paths: readonly (readonly PathStep[])[])
   });
 }
 
-/** Returns whether at least half of the lines are JSON objects, whatever the others are. */
+/** Returns whether at least half of the lines are JSON objects. */
 function areMostlyObjects(lines: readonly string[]): boolean {
   const possible = lines.filter((line) => /^\s*\{/.test(line));
   return 2 * possible.length >= lines.length && 2 * possible.map(jsonOf).filter(isObject).length >= lines.length;

@@ -20,7 +20,7 @@ export interface Limited {
   added: ReadonlyMap<string, number>;
 }
 
-/** Returns the chosen ranges as the fewest blocks, whatever their records are. */
+/** Returns the chosen ranges as the fewest blocks; adjacent ranges of different records are joined. */
 function chosenBlocks(selection: Selection, family: Family): Blocks {
   const first: number[] = [];
   const prefixes: number[] = [];
