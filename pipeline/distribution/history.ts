@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path';
 import { AtlasError, messageOf, systemErrorCode } from '../../src/errors.js';
 import { openArchive } from '../../src/history/archive.js';
 import type { Archived } from '../../src/history/entry.js';
-import { isPackName, PACK_LIST_FILE, packName, parsePackList, readPack } from '../../src/history/pack.js';
+import { isPackName, PACK_LIST_FILE, packName, parsePackList } from '../../src/history/pack.js';
 import { addPack, listPacks, settle } from '../../src/history/write.js';
 import type { FileRecord } from '../../src/rangefile/layout.js';
 import { archivedPartitions } from '../../src/rangefile/partitions.js';
@@ -15,18 +15,6 @@ import type { RepositoryClient } from './client.js';
 /** What the history needs of a client. */
 type Client = Pick<RepositoryClient, 'get' | 'hashOf'>;
 type PullContext = Pick<StageContext, 'dataDir' | 'workDir' | 'note'>;
-
-/** Returns whether each entry of a pack on this machine is intact. */
-function isIntact(path: string, name: string): boolean {
-  if (!existsSync(path)) return false;
-  try {
-    for (const { content } of readPack(readFileSync(path), name, path)) content();
-    return true;
-  } catch (error) {
-    if (error instanceof AtlasError) return false;
-    throw error;
-  }
-}
 
 /** Returns whether a pack on this machine is the one that the repository offers. */
 async function isPresent(client: Client, target: string, path: string): Promise<boolean> {
@@ -57,8 +45,8 @@ async function takePacks(
   for (const name of here) if (!belong.has(name)) rmSync(join(folder, name), { force: true });
   for (const name of packs.reverse()) {
     const path = join(folder, name);
-    // What the repository adds to the month of the first publication here came after it.
-    if (name === last ? isIntact(path, name) : await isPresent(client, `${target}/${name}`, path)) continue;
+    // That of the month of the first publication here too: an import at the repository may have changed its first entry.
+    if (await isPresent(client, `${target}/${name}`, path)) continue;
     const download = join(workDir, name);
     await client.get(`${target}/${name}`, download);
     addPack(folder, name, readFileSync(download));
