@@ -79,6 +79,8 @@ export class ChunkRunner {
   readonly #table: Table | DirectiveTable | undefined;
   readonly #document: JsonDocument | undefined;
   readonly #splitter: Splitter;
+  /** Whether the results are the places of addresses. */
+  readonly #locates: boolean;
   /** What is wrong with a record that has another value than an object where results go. */
   readonly #noObject: string;
   /** The name of the input in error messages, and the prefix with it. */
@@ -97,6 +99,7 @@ export class ChunkRunner {
     const roots = options.fields.map(({ name }) => JSON.stringify(name)).join(' or ');
     this.#noObject = `has another value than an object at ${roots}, where the results go`;
     this.#input = input;
+    this.#locates = options.locates === true;
     if (input.kind === 'table') {
       if (input.directives === undefined) {
         this.#table = new Table(input, options, counts, (shape) => setTableShape(layout, input, shape));
@@ -228,7 +231,7 @@ export class ChunkRunner {
       if (this.#table === undefined) this.#lines += slot.lines;
       slot.addCountsTo(this.#counts);
       const { stoppedAtInvalid } = slot;
-      const output = this.#document?.outputOf(chunk) ?? slot.output;
+      const output = this.#locates ? slot.output : (this.#document?.outputOf(chunk) ?? slot.output);
       yield { output, rejects: slot.rejects, isLast: isLast && stoppedAtInvalid === 0 };
       if (stoppedAtInvalid !== 0) {
         const problem = stoppedAtInvalid === OBJECT_MISSING ? this.#noObject : undefined;
@@ -252,6 +255,10 @@ export class ChunkRunner {
     const { from, to, kind, shape, problem, output } = passage;
     const bytes = chunk.slot.input.subarray(from, to);
     if (shape !== undefined) setTableShape(this.#layout, this.#input, shape);
+    if (this.#locates) {
+      if (kind === 'first') this.#counts.invalid_line++;
+      return { output: NO_BYTES, rejects: NO_BYTES, isLast: to === chunk.length };
+    }
     if (kind === 'text' || kind === 'directive') {
       this.#document?.startItems();
       return { output: output ?? bytes, rejects: NO_BYTES, isLast: to === chunk.length };

@@ -146,6 +146,8 @@ export interface EnrichOptions {
   searchesStrings?: boolean | undefined;
   /** For text: by what roles one of several addresses is chosen. Default: they have none. */
   roles?: TextRoles | undefined;
+  /** Whether the places of addresses are put out in place of the records, see locate.ts. */
+  locates?: boolean | undefined;
   /** What to do instead of adding results to the records, if anything. */
   query?: RecordQuery | undefined;
   /** The UTC day whose answers all lines have, `YYYY-MM-DD`; default: those of the release. */

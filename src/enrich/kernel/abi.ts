@@ -135,6 +135,8 @@ export const KEPT_STATE = 72;
 /** The row that decides: that of the embedded IPv4 address, if there is one; the row of the IPv6 address itself. */
 export const KEPT_ROW = 76;
 export const KEPT_ROW6 = 80;
+/** Where it is in the input, if addresses are located. */
+export const KEPT_FROM = 84;
 export const KEPT_BYTES = 88;
 /** The prefix length of an address without a block. */
 export const NO_PREFIX = 255;
@@ -261,6 +263,22 @@ export const DAMAGED_STATE = 0xfffe;
 // What is wrong with a line: it is not a record of the format, or has another value than an object where results go.
 export const NOT_A_RECORD = 1;
 export const OBJECT_MISSING = 2;
+
+// An address of a record, as a run that locates addresses puts it out; a record without one has an entry with an empty text.
+/** The first byte of its record, and its text, in the input. */
+export const LOCATED_RECORD = 0;
+export const LOCATED_FROM = 4;
+export const LOCATED_TO = 8;
+/** 1 byte each: its family, 0 if there is none; its role; its field; `LOCATED_IS_…` bits. */
+export const LOCATED_FAMILY = 12;
+export const LOCATED_ROLE = 13;
+export const LOCATED_FIELD = 14;
+export const LOCATED_FLAGS = 15;
+/** Whether it is the address of its field that counts; the end of a range that an address begins; of a record that is not valid. */
+export const LOCATED_COUNTS = 1;
+export const LOCATED_IS_RANGE_END = 2;
+export const LOCATED_IS_INVALID = 4;
+export const LOCATED_BYTES = 16;
 
 // The header of a slot.
 /** In and out: the first byte of input that has not been copied to the output. */

@@ -340,7 +340,8 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     createsObjects: Number(options.schema !== undefined),
     requiresObjects: Number(options.schema !== undefined && fields.some(mayLackObject)),
     // The host decides on the items of a document that are not objects: some are not even JSON.
-    policy: isDocument ? abi.POLICY_FAIL : POLICIES[options.onInvalid],
+    policy: isDocument ? abi.POLICY_FAIL : POLICIES[options.locates ? 'keep' : options.onInvalid],
+    locates: Number(options.locates === true),
     keepsRejects: Number(keepsRejects && !isDocument),
     selected: query === undefined ? 0 : plan.place(selectedRecords(query, file.records, day)),
     selectedNetworks: placeSelectedNetworks(plan, query, rows?.others),
@@ -363,6 +364,11 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     counted:
       isCounted && rows?.others ? { length: rows.numberCount, blocks: rows.blocks, others: rows.others } : undefined,
   };
+}
+
+/** Returns the bytes that the addresses in a record take, of which the shortest is `::1` and a separator. */
+function locatedBytes(options: EnrichOptions, bytes: number): number {
+  return options.locates ? (abi.LOCATED_BYTES / 4) * wantedPaths(options).length * bytes : 0;
 }
 
 /** Reserves the working areas of a thread. */
@@ -409,7 +415,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
   const networkCounts = counted && Array.from({ length: threadCount }, () => plan.reserve(8 * counted.length));
-  const keepsAddresses = openMembers(askedMembers(options)).length > 0;
+  const keepsAddresses = options.locates === true || openMembers(askedMembers(options)).length > 0;
   const threads = Array.from({ length: threadCount }, (_, thread) =>
     reserveAreas(
       plan,
@@ -431,10 +437,12 @@ export function layOut(request: LayoutRequest): KernelLayout {
   });
   // The results more than double a chunk of very short lines. Its output then comes in parts.
   const { longestInsert, shape, fieldTargets } = settings;
-  const slots = Array.from({ length: slotCount }, () => reserveSlot(chunkBytes, 2 * chunkBytes + longestInsert));
+  const slots = Array.from({ length: slotCount }, () =>
+    reserveSlot(chunkBytes, locatedBytes(options, chunkBytes) + 2 * chunkBytes + longestInsert),
+  );
   // At least a byte order mark.
   const largeBytes = Math.max(maxLineBytes + chunkBytes, 3);
-  const large = reserveSlot(largeBytes, largeBytes + longestInsert);
+  const large = reserveSlot(largeBytes, locatedBytes(options, largeBytes) + largeBytes + longestInsert);
   return {
     memory: plan.build(),
     settings,

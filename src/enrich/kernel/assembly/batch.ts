@@ -6,6 +6,7 @@
 import { BATCH_VALUES, FORMAT_JSON, INSERT_BYTES, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK } from '../abi';
 import { isBlank, NEWLINE } from './ascii';
 import { hasRequiredObjects, putObject } from './inner';
+import { locateBatch, putInvalid } from './locate';
 import { isCountry, keptOfValue } from './lookup';
 import { putInsert, putKeptMembers, putMembers } from './members';
 import {
@@ -15,6 +16,7 @@ import {
   format,
   inserts,
   lines,
+  locates,
   longestInsert,
   networkCounts,
   passesOthers,
@@ -141,7 +143,7 @@ export function lastLineValue(field: u32): usize {
 }
 
 /** Counts a value by its record. */
-@inline function countResult(record: u32): void {
+@inline export function countResult(record: u32): void {
   if (isCountry(record)) countFound();
   else if (record < recordCount) countNoCountry();
   else if (record == recordCount) countInvalidAddress();
@@ -234,6 +236,11 @@ function endSpecialLine(line: usize, value: usize): bool {
 export function flushBatch(): usize {
   const count = lineCount;
   lineCount = 0;
+  if (locates) {
+    const full = locateBatch(count);
+    isOutputFull = full != 0;
+    return full;
+  }
   lookUpValues(count);
   const isSpecial = selected != 0 || results != 0 || terminator != NEWLINE;
   const linesEnd = lines + <usize>count * LINE_BYTES;
@@ -273,7 +280,10 @@ export function endOtherLine(start: usize, end: usize, isBlank: bool): usize {
   const full = flushBatch();
   if (full != 0) return full;
   if (!hasRoom(end, 0)) return start;
-  if (!isBlank) return rejectLine(start, end, NOT_A_RECORD) ? 0 : start;
+  if (!isBlank) {
+    if (locates && !putInvalid(start, end)) return start;
+    return rejectLine(start, end, NOT_A_RECORD) ? 0 : start;
+  }
   countLine();
   if (selected != 0 && !passesOthers) dropLine(start, end);
   return 0;

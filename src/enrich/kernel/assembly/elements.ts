@@ -15,6 +15,7 @@ import {
 import { NO_ADDRESS } from './address';
 import { CLOSING_BRACE, CLOSING_BRACKET, isBlank, OPENING_BRACE, OPENING_BRACKET, QUOTE } from './ascii';
 import { isSameKey } from './keys';
+import { locateString } from './locate';
 import { addCandidate, parseString } from './lookup';
 import { memberEnd } from './members';
 import { fieldSteps, recordCount, searchesStrings } from './settings';
@@ -24,6 +25,8 @@ import { queryStringText } from './values';
 /** The value that the candidates are for; 0 if an element is only to be found. The element that was found, or that is a candidate, or 0. */
 let candidateFor: usize = 0;
 let found: usize = 0;
+/** Whether the addresses of all values are located. */
+let isLocating: bool = false;
 
 @inline function skipBlanks(at: usize): usize {
   while (isBlank(load<u8>(at))) at++;
@@ -55,6 +58,10 @@ function hasEachStep(field: u32): bool {
 
 /** Takes a value. Returns whether no further one is needed. */
 function take(element: usize): bool {
+  if (isLocating) {
+    locateString(element);
+    return false;
+  }
   if (candidateFor == 0) {
     found = element;
     return true;
@@ -139,4 +146,11 @@ export function queryElements(value: usize, field: u32, colon: usize): bool {
   candidateFor = value;
   follow(field, colon);
   return found != 0;
+}
+
+/** Locates the addresses of all values of a field in an array. */
+export function locateElements(field: u32, colon: usize): void {
+  isLocating = true;
+  follow(field, colon);
+  isLocating = false;
 }

@@ -6,7 +6,7 @@ import { restoreCommas } from './items';
 import { processSequence } from './objects';
 import { processPlainLines } from './lines';
 import { processObjects } from './process';
-import { format, isSequence, terminator } from './settings';
+import { format, isSequence, locates, terminator } from './settings';
 import { closeSlot, openSlot, outputEnd, putInputTo } from './slot';
 import { processRecords } from './table';
 
@@ -48,8 +48,8 @@ export function run(slot: usize): bool {
     }
     next = processInput(from, end, inputEnd);
   }
-  putInputTo(min(next, inputEnd));
-  if (terminator != NEWLINE && !isSequence) restoreCommas(output, outputEnd());
+  if (!locates) putInputTo(min(next, inputEnd));
+  if (!locates && terminator != NEWLINE && !isSequence) restoreCommas(output, outputEnd());
   closeSlot(slot, next);
   return next >= end;
 }

@@ -138,6 +138,9 @@ function parseElement(from: usize, to: usize): u32 {
   return load<u8>(at) == <u8>SPACE || load<u8>(at) == <u8>TAB;
 }
 
+/** Where the element of a list ends that was an address last. */
+export let elementEnd: usize = 0;
+
 /** Parses the first element of a list that is an address. */
 function parseList(from: usize, to: usize): u32 {
   if (to - from > maxLenientBytes) return NO_ADDRESS;
@@ -148,6 +151,7 @@ function parseList(from: usize, to: usize): u32 {
     while (from < end && isListBlank(from)) from++;
     while (end > from && isListBlank(end - 1)) end--;
     const family = parseElement(from, end);
+    elementEnd = comma;
     if (family != NO_ADDRESS || comma == to) return family;
     from = comma + 1;
   }

@@ -8,6 +8,7 @@ import {
   CROWDED_BYTES,
   KEPT_BYTES,
   KEPT_FAMILY,
+  KEPT_FROM,
   KEPT_HIGH,
   KEPT_LENGTH,
   KEPT_LOW,
@@ -42,6 +43,7 @@ import {
   keptOfValues,
   levelCount6,
   levels6,
+  locates,
   low6,
   outcomes,
   pick,
@@ -58,7 +60,7 @@ import {
   timelines,
   values,
 } from './settings';
-import { closingQuote, quoteOrBackslash, unescape } from './strings';
+import { closingQuote, inputPosition, quoteOrBackslash, setSource, unescape } from './strings';
 import { BIAS, DECIDED, recordOfRange } from './tables';
 
 /** Ranges up to which a bucket is searched at once. A larger one is halved first. */
@@ -163,6 +165,7 @@ function recordOfTimeline(timeline: u32, state: u32): u32 {
   store<u64>(to, high, KEPT_HIGH);
   store<u64>(to, low, KEPT_LOW);
   store<u32>(to, state, KEPT_STATE);
+  if (locates) store<u32>(to, <u32>inputPosition(textStart), KEPT_FROM);
 }
 
 @inline function addIPv4(result: usize, address: u32): void {
@@ -385,5 +388,6 @@ export function addCandidate(value: usize, family: u32): bool {
   const end = quoteOrBackslash(from);
   if (load<u8>(end) == <u8>QUOTE) return parseText(from, end);
   const length = unescape(from, closingQuote(end), scratch, longestText());
+  if (locates) setSource(from, scratch);
   return length >= 0 ? parseText(scratch, scratch + length) : NO_ADDRESS;
 }

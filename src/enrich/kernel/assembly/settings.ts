@@ -121,6 +121,9 @@ export let selectedNetworks: usize = 0;
 /** Whether a query passes on the lines that it does not select, and those without an address. */
 export let passesOthers: bool = false;
 
+/** Whether a run puts out where the addresses of its records are, `LOCATED_BYTES` each, in place of the records. */
+export let locates: bool = false;
+
 /** Which address counts where there are several: a `PICK_…` code. */
 export let pick: u32 = 0;
 /** Whether strings of JSON and cells of tables are free text, in which the address is anywhere. */

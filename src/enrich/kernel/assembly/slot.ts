@@ -136,6 +136,17 @@ export function outputEnd(): usize {
   out += length;
 }
 
+/** Returns room for bytes at the end of the output, which are part of it. */
+export function takeOutput(length: usize): usize {
+  out += length;
+  return out - length;
+}
+
+/** Takes the output from an address on back. */
+export function takeBack(from: usize): void {
+  out = from;
+}
+
 /** Appends one byte to the output. */
 @inline export function putByte(byte: u8): void {
   store<u8>(out, byte);

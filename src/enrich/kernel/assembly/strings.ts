@@ -1,5 +1,7 @@
 /** JSON strings: their ends and their text. The strings are known to be valid. */
+import { FORMAT_TABLE } from '../abi';
 import { BACKSLASH, hexNumber, QUOTE } from './ascii';
+import { format, maxLenientBytes, scratch } from './settings';
 
 const LETTER_U: u32 = 0x75;
 
@@ -123,4 +125,53 @@ export function unescape(from: usize, to: usize, into: usize, limit: usize): i32
     length += encodeUtf8(into + length, point);
   }
   return length > limit ? -1 : <i32>length;
+}
+
+// The text of which `scratch` has a copy without escapes, and how far it was followed: a place in it, and in the copy.
+let source: usize = 0;
+let sourceAt: usize = 0;
+let copyAt: usize = 0;
+/** Whether quotes of a cell are doubled there. */
+let isInQuotes: bool = false;
+
+/**
+ * Notes what `scratch` is a copy of.
+ *
+ * @param from the text of a string of JSON; in a table, a cell with its opening quote
+ * @param at where the copy of it begins: without its opening quote, or with it
+ */
+export function setSource(from: usize, at: usize): void {
+  source = from;
+  sourceAt = from;
+  copyAt = at;
+  isInQuotes = format == FORMAT_TABLE;
+}
+
+/** Returns the bytes that a byte of the copy, or a few, have in the string; moves the place in the copy. */
+function escapeLength(): usize {
+  copyAt++;
+  if (load<u8>(sourceAt) != <u8>BACKSLASH) return 1;
+  if (load<u8>(sourceAt, 1) != <u8>LETTER_U) return 2;
+  const point: i32 = hexNumber(load<u32>(sourceAt + 2));
+  if (point >= 0x80) copyAt++;
+  if (point >= 0x800) copyAt++;
+  if (point < 0xd800 || point >= 0xdc00) return 6;
+  copyAt++;
+  return 12;
+}
+
+/** Returns the bytes that a byte of the copy has in the cell; moves the place in the copy. */
+function quoteLength(): usize {
+  copyAt++;
+  if (!isInQuotes || load<u8>(sourceAt) != <u8>QUOTE || sourceAt == source) return 1;
+  if (load<u8>(sourceAt, 1) == <u8>QUOTE) return 2;
+  isInQuotes = false;
+  return 1;
+}
+
+/** Returns where a byte of a text is in the input, also if the text is a copy. It must not be before the last such byte of a copy. */
+export function inputPosition(at: usize): usize {
+  if (at < scratch || at > scratch + maxLenientBytes) return at;
+  while (copyAt < at) sourceAt += format == FORMAT_TABLE ? quoteLength() : escapeLength();
+  return sourceAt;
 }

@@ -11,12 +11,13 @@
  * it has a port (`name/192.0.2.1:8020`, `IPV4/UDP/192.0.2.1/5060`) or the word ends in a digit, as names of hosts do.
  */
 import { IPV4, IPV6, NO_ADDRESS, parseAddress, textEnd, textStart } from './address';
-import { FOUND, ROLE_NEVER, ROLE_OWN, ROLE_UNTRUSTED } from '../abi';
+import { FOUND, LOCATED_IS_RANGE_END, ROLE_MACHINE, ROLE_NEVER, ROLE_OWN, ROLE_UNNAMED, ROLE_UNTRUSTED } from '../abi';
 import { CASE_BIT, COLON, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, ZERO } from './ascii';
+import { putLocated } from './locate';
 import { addCandidate } from './lookup';
 import { equal, inRange, VECTOR } from './masks';
 import { grammarOf, isForgeable, machine, programOf, restOf, roleOf } from './roles';
-import { found, maxAddressLength } from './settings';
+import { found, hasRoles, maxAddressLength } from './settings';
 
 const SLASH: u32 = 47;
 const SEMICOLON: u32 = 59;
@@ -258,6 +259,26 @@ export function queryNextAddress(value: usize, start: usize, from: usize, close:
   return end;
 }
 
+/** Locates the addresses of a text, each with its own role. */
+export function locateText(start: usize, close: usize): void {
+  let grammar: usize = 0;
+  if (hasRoles) grammar = grammarOf(programOf(start, close), close);
+  for (let end = findAddress(start, start, close); end != 0; end = findAddress(start, end, close)) {
+    const from = textStart;
+    let to = textEnd;
+    let role: u32 = ROLE_UNNAMED;
+    if (hasRoles) role = from == machine ? ROLE_MACHINE : roleOf(from, start, grammar);
+    putLocated(familyFound, role, from, to, 0);
+    // What else the word has, as in 192.0.2.1-192.0.2.9, is not looked up.
+    while (++to < end) {
+      const family = parseWord(to, end, start);
+      if (family == NO_ADDRESS) continue;
+      to = textEnd;
+      putLocated(family, role, textStart, to, LOCATED_IS_RANGE_END);
+    }
+  }
+}
+
 /** Returns where a word begins without the end of an escape sequence that sets a color (ECMA-48, 8.3.117): `[1;31m`. */
 function afterColor(word: usize, end: usize, start: usize): usize {
   let at = word;
@@ -269,7 +290,7 @@ function afterColor(word: usize, end: usize, start: usize): usize {
 }
 
 /** The family of the address that was found last. */
-let familyFound: u32 = NO_ADDRESS;
+export let familyFound: u32 = NO_ADDRESS;
 
 /** Finds the first address of a text. Parameters and result are those of {@link queryNextAddress}. */
 function findAddress(start: usize, from: usize, close: usize): usize {

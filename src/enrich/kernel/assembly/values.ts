@@ -6,8 +6,8 @@ import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './el
 import { longestText, parseText } from './lenient';
 import { valueEnd } from './pairs';
 import { isSettled, parseString, queryValue, resolveQueries, setState, startQueries } from './lookup';
-import { delimiter, fieldCount, format, hasRoles, hasSteps, isLenient, lines, maxLenientBytes, others, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
-import { closingQuote, unescape } from './strings';
+import { delimiter, fieldCount, format, hasRoles, hasSteps, isLenient, lines, locates, maxLenientBytes, others, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
+import { closingQuote, setSource, unescape } from './strings';
 import { queryAddresses, queryFirstWord, queryNextAddress } from './text';
 
 // What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
@@ -46,16 +46,22 @@ export const LINE_REPLACED_COUNT: usize = 20;
   return false;
 }
 
+/** Writes the text of the value at an address to `scratch`, if it is a string. Returns its end, 0 if it is none or too long. */
+export function readString(at: usize): usize {
+  if (load<u8>(at) != <u8>QUOTE) return 0;
+  const length = unescape(at + 1, closingQuote(at + 1), scratch, maxLenientBytes);
+  if (length < 0) return 0;
+  if (locates) setSource(at + 1, scratch);
+  // Ends a port that is searched for after the text.
+  store<u8>(scratch + length, 0);
+  return scratch + length;
+}
+
 /** Adds the addresses in the text of the string at an address as candidates for a value. Returns whether there is one. */
 export function queryStringText(value: usize, at: usize): bool {
   store<u32>(value, recordCount);
-  if (load<u8>(at) != <u8>QUOTE) return false;
-  const length = unescape(at + 1, closingQuote(at + 1), scratch, maxLenientBytes);
-  if (length < 0) return false;
-  const close = scratch + length;
-  // Ends a port that is searched for after the text.
-  store<u8>(close, 0);
-  return searchText(value, scratch, close);
+  const close = readString(at);
+  return close != 0 && searchText(value, scratch, close);
 }
 
 /** Adds the addresses in a text as candidates for a value. Returns whether there are some. */
@@ -97,7 +103,9 @@ function unquote(from: usize, close: usize): usize {
     store<u8>(to++, load<u8>(at));
   }
   if (to > limit) return to - scratch;
-  if (at == close || load<u8>(at) == <u8>delimiter) {
+  const isWhole = at == close || load<u8>(at) == <u8>delimiter;
+  if (locates) setSource(from, isWhole ? scratch - 1 : scratch);
+  if (isWhole) {
     memory.copy(scratch, scratch + 1, to - scratch - 1);
     return to - scratch - 1;
   }
@@ -107,10 +115,10 @@ function unquote(from: usize, close: usize): usize {
 }
 
 /** The length of a value that is missing. */
-const MISSING: usize = usize.MAX_VALUE;
+export const MISSING: usize = usize.MAX_VALUE;
 
 /** Where the text begins whose length was returned last. */
-let text: usize = 0;
+export let text: usize = 0;
 
 /** Returns the length of a text that is not quoted: one that is empty, or stands for no value, is missing. */
 @inline function presentLength(from: usize, length: usize): usize {
@@ -138,7 +146,7 @@ function cellLength(from: usize, close: usize): usize {
 }
 
 /** Returns the length of the text that a line of a format without objects has for a field. */
-@inline function textLength(from: usize, close: usize): usize {
+@inline export function textLength(from: usize, close: usize): usize {
   if (format == FORMAT_TABLE) return cellLength(from, close);
   if (format == FORMAT_PAIRS) return from == 0 ? MISSING : presentLength(from, valueEnd(from, close) - from);
   text = from;

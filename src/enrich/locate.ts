@@ -1,0 +1,159 @@
+/** Finds where the addresses of records are, in any format that is enriched: which one is looked up, and all others of the fields. */
+import { ENRICH_CHUNK_BYTES } from '../limits.js';
+import { ChunkRunner } from './chunk-runner.js';
+import { emptyCounts } from './counts.js';
+import type { JsonDocument } from './formats/document.js';
+import type { Chunk, ChunkBuffer } from './input/chunk-buffer.js';
+import * as abi from './kernel/abi.js';
+import { Slot } from './kernel/kernel.js';
+import { layOut } from './kernel/layout.js';
+import { type EnrichOptions, maxRecordBytes } from './options.js';
+import type { EnrichRanges } from './ranges.js';
+
+/** An address of a record, as a reader of the kernel has found it. */
+export interface LocatedAddress {
+  /** Offsets in the input; the text may have escapes of its format. */
+  from: number;
+  to: number;
+  /** 4 or 6; an IPv4-mapped address is 4. */
+  family: number;
+  /** A `ROLE_…` code of kernel/abi.ts: in text that of its label or place, otherwise `ROLE_UNNAMED`. */
+  role: number;
+  /** The number of its field. */
+  field: number;
+  /** Whether it is the one of its field that is looked up. */
+  counts: boolean;
+  /** Whether it is the end of a range, which the address before it begins. */
+  isRangeEnd: boolean;
+}
+
+/** A record that is not blank. */
+export interface LocatedRecord {
+  /** Offset of its first byte in the input, and the number of the line that has it, from 1. */
+  from: number;
+  line: number;
+  isInvalid: boolean;
+  addresses: LocatedAddress[];
+}
+
+/** Receives the records of a part of the input, which begins at an offset; the bytes are valid until it returns. */
+export type RecordsListener = (records: LocatedRecord[], bytes: Buffer, offset: number) => void;
+
+const NEWLINE = 10;
+
+export class AddressLocator {
+  readonly counts = emptyCounts();
+  readonly #runner: ChunkRunner;
+  readonly #slot: Slot;
+  readonly #buffer: ChunkBuffer;
+  readonly #onRecords: RecordsListener;
+  /** Bytes and newlines before the next chunk. */
+  #offset = 0;
+  #newlines = 0;
+
+  /**
+   * @param file decides which address counts if several of a record could; see public-ranges.ts
+   * @param documents the class that reads JSON documents, if the input is one
+   */
+  constructor(
+    file: EnrichRanges,
+    options: EnrichOptions,
+    onRecords: RecordsListener,
+    documents?: typeof JsonDocument,
+    sizes: { chunkBytes?: number; maxLineBytes?: number } = {},
+  ) {
+    const maxLineBytes = sizes.maxLineBytes ?? maxRecordBytes(options);
+    const locating: EnrichOptions = { ...options, add: [], schema: undefined, query: undefined, locates: true };
+    const layout = layOut({
+      file,
+      options: locating,
+      threadCount: 1,
+      slotCount: 1,
+      chunkBytes: Math.min(sizes.chunkBytes ?? ENRICH_CHUNK_BYTES, maxLineBytes),
+      maxLineBytes,
+      keepsRejects: false,
+    });
+    const { counts } = this;
+    this.#runner = new ChunkRunner({ layout, options: locating, maxRecordBytes: maxLineBytes, counts, documents });
+    this.#slot = new Slot(layout, layout.slots[0]!);
+    this.#buffer = this.#runner.createBuffer(this.#slot);
+    this.#onRecords = onRecords;
+    this.start();
+  }
+
+  /** Starts an input. */
+  start(name = 'the input'): void {
+    this.#buffer.start(name);
+    this.#runner.forgetHeader();
+    this.#runner.startReading(name);
+    this.#runner.startResults(name);
+    this.#offset = 0;
+    this.#newlines = 0;
+  }
+
+  /** Adds bytes. @throws AtlasError for a table or document that cannot be read */
+  write(bytes: Uint8Array): void {
+    for (let from = 0; from < bytes.length; ) {
+      const space = this.#buffer.space;
+      const length = Math.min(space.length, bytes.length - from);
+      space.set(bytes.subarray(from, from + length));
+      from += length;
+      this.#process(this.#buffer.add(length));
+    }
+  }
+
+  /** Ends the input. Throws as `write` does. */
+  end(): void {
+    this.#process(this.#buffer.end());
+  }
+
+  #process(first: Chunk | undefined): void {
+    for (let chunk = first; chunk !== undefined; chunk = this.#buffer.next()) {
+      const reachedEnd = !this.#runner.prepare(chunk) || this.#runner.run(chunk);
+      for (const { output } of this.#runner.results(chunk, reachedEnd)) this.#emit(chunk, output);
+      const bytes = chunk.slot.input.subarray(0, chunk.length);
+      this.#newlines += newlinesIn(bytes, this.#counted);
+      this.#offset += chunk.length;
+      this.#counted = 0;
+      if (this.#buffer.needsSlot(chunk)) this.#buffer.useSlot(this.#slot);
+    }
+  }
+
+  /** The bytes of the chunk whose newlines are counted. */
+  #counted = 0;
+
+  #emit({ slot, length }: Chunk, output: Uint8Array): void {
+    const records: LocatedRecord[] = [];
+    const view = new DataView(output.buffer, output.byteOffset, output.length);
+    const place = (at: number): number => view.getUint32(at, true) - slot.place.input;
+    for (let at = 0; at < output.length; at += abi.LOCATED_BYTES) {
+      const start = place(at + abi.LOCATED_RECORD);
+      const flags = view.getUint8(at + abi.LOCATED_FLAGS);
+      if (records.at(-1)?.from !== this.#offset + start) {
+        this.#newlines += newlinesIn(slot.input.subarray(0, start), this.#counted);
+        this.#counted = Math.max(this.#counted, start);
+        const isInvalid = (flags & abi.LOCATED_IS_INVALID) !== 0;
+        records.push({ from: this.#offset + start, line: this.#newlines + 1, isInvalid, addresses: [] });
+      }
+      const family = view.getUint8(at + abi.LOCATED_FAMILY);
+      if (family === 0) continue;
+      records.at(-1)!.addresses.push({
+        from: this.#offset + place(at + abi.LOCATED_FROM),
+        to: this.#offset + place(at + abi.LOCATED_TO),
+        family,
+        role: view.getUint8(at + abi.LOCATED_ROLE),
+        field: view.getUint8(at + abi.LOCATED_FIELD),
+        counts: (flags & abi.LOCATED_COUNTS) !== 0,
+        isRangeEnd: (flags & abi.LOCATED_IS_RANGE_END) !== 0,
+      });
+    }
+    if (records.length > 0) this.#onRecords(records, slot.input.subarray(0, length), this.#offset);
+  }
+}
+
+/** Returns the number of newlines in bytes from an offset on. */
+function newlinesIn(bytes: Uint8Array, from: number): number {
+  let count = 0;
+  for (let at = bytes.indexOf(NEWLINE, from); at >= 0; at = bytes.indexOf(NEWLINE, at + 1)) count++;
+  return count;
+}
