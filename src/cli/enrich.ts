@@ -5,15 +5,17 @@ import { otherPartitionsOf } from '../enrich/members.js';
 import { INVALID_POLICIES } from '../enrich/options.js';
 import { NETWORKS } from '../rangefile/partitions.js';
 import { type Command, type Invocation, noteWithoutNetworks } from './command.js';
-import { ADD_FLAGS, ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, runStream, withLogs } from './records.js';
+import { ADD_FLAGS, ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, withLogs } from './records/flags.js';
+import { planOf } from './records/plan.js';
+import { runPlan } from './records/run.js';
 
 function run(invocation: Invocation): Promise<number> {
   return withLogs(invocation, () => {
-    const request = parseStreamRequest(invocation);
-    const { at, add } = request.options;
+    const plan = planOf(invocation);
+    const { at, add } = plan.options;
     if (at === undefined && otherPartitionsOf(add).includes(NETWORKS))
-      noteWithoutNetworks(manifestOfDatabase(request.database));
-    return runStream(request, (work) => enrich({ ...request, ...work }));
+      noteWithoutNetworks(manifestOfDatabase(plan.database));
+    return runPlan(plan, (work) => enrich({ ...plan, ...work }));
   });
 }
 

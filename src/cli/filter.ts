@@ -4,7 +4,9 @@ import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Filter } from '../enrich/query.js';
 import { misuse } from '../errors.js';
 import { type Command, type Invocation, type OptionValues, parseAsns } from './command.js';
-import { INPUT_FLAGS, OUTPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
+import { INPUT_FLAGS, OUTPUT_FLAGS, refuseEachDay, withLogs } from './records/flags.js';
+import { planOf } from './records/plan.js';
+import { runPlan } from './records/run.js';
 
 function parseFilter(values: OptionValues): Filter {
   const named = (values.country ?? []) as string[];
@@ -30,11 +32,11 @@ function parseFilter(values: OptionValues): Filter {
 
 function filter(invocation: Invocation): Promise<number> {
   const query = parseFilter(invocation.values);
-  const request = parseStreamRequest(invocation);
+  const plan = planOf(invocation);
   // An invalid line has no address.
   const onInvalid = query.isInverted ? 'keep' : 'drop';
-  const options: EnrichRequest['options'] = { ...request.options, add: [], onInvalid, query };
-  return runStream(request, (work) => enrich({ ...request, ...work, options }));
+  const options: EnrichRequest['options'] = { ...plan.options, add: [], onInvalid, query };
+  return runPlan(plan, (work) => enrich({ ...plan, ...work, options }));
 }
 
 export const command: Command = {

@@ -13,7 +13,7 @@ import {
 import { AtlasError, EXIT, misuse } from '../errors.js';
 import { writeFile } from '../export/output.js';
 import { RETRY_MAX_MS } from '../limits.js';
-import { stopSignal } from '../signals.js';
+import { watchStopSignals } from '../signals.js';
 import { counted } from '../text-table.js';
 import { waitAfter } from '../waits.js';
 import {
@@ -81,7 +81,7 @@ function revoke({ dataDir, positionals }: Invocation): void {
 async function onceOrEvery(values: OptionValues, work: () => Promise<void>): Promise<void> {
   const every = wholeNumber(values, 'every', 1, 999_999);
   if (every === undefined) return work();
-  const signal = stopSignal();
+  const { signal } = watchStopSignals();
   let lastProblem = '';
   for (let failures = 0; !signal.aborted; ) {
     try {

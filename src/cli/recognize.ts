@@ -5,7 +5,8 @@ import { Inputs, MAX_HEAD_BYTES } from '../enrich/input/recognize.js';
 import { EXIT } from '../errors.js';
 import { inputName } from '../standard-streams.js';
 import { type Command, expectStdin, type Invocation, print } from './command.js';
-import { enrichOptionsOf, guessOf, INPUT_FLAGS, NOTHING_FOUND, withLogs } from './records.js';
+import { enrichOptionsOf, INPUT_FLAGS, withLogs } from './records/flags.js';
+import { NOTHING_FOUND, recognitionOf } from './records/recognition.js';
 
 /** Returns what was recognized as an object for scripts. */
 function objectOf(file: string, guessed: Detection | undefined) {
@@ -23,7 +24,7 @@ async function recognize({ values, positionals: files }: Invocation): Promise<nu
   expectStdin(files);
   let code: number = EXIT.ok;
   for (const file of files) {
-    const guess = guessOf(values, () => {})!;
+    const guess = recognitionOf(values)!;
     const inputs = new Inputs(openSources([file]), enrichOptionsOf({ format: 'text' }), guess);
     guess.onLog = () => {};
     const head = Buffer.alloc(MAX_HEAD_BYTES);

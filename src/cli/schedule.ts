@@ -11,7 +11,7 @@ import {
 } from '../../pipeline/index.js';
 import { AtlasError, EXIT, messageOf, misuse } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
-import { stopSignal } from '../signals.js';
+import { watchStopSignals } from '../signals.js';
 import { runSteps } from './after.js';
 import { type Invocation, print, printNote, text } from './command.js';
 import { wholeNumber } from './number-flags.js';
@@ -111,7 +111,7 @@ export async function runOnceOrScheduled(
     if (values[flag] !== undefined) throw misuse(`--${flag} does not go with --schedule: ${why}`);
   }
   const jitterMs = 1000 * (wholeNumber(values, 'jitter', 0, 999_999) ?? SCHEDULE_JITTER_S);
-  const signal = stopSignal();
+  const { signal } = watchStopSignals();
   const say = (line: string): void => note(`${localTime(Date.now())} ${line}`);
   const runOnce = (): Promise<boolean> => runInChild(what, invocation, say, signal);
   await runOnSchedule({ what, pattern, jitterMs, atOnce: atOnce(), run: runOnce, note: say, signal });

@@ -1,5 +1,6 @@
 /** `ipatlas serve`: the lookup API. */
 import cluster from 'node:cluster';
+import { once } from 'node:events';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, resolve } from 'node:path';
@@ -18,7 +19,7 @@ import { AtlasError, EXIT, writeError } from '../errors.js';
 import { makeFolder, replaceFile } from '../files.js';
 import { DEFAULT_RATE } from '../limits.js';
 import { withPackages } from '../optional-packages.js';
-import { isUnderNohup, STOP_SIGNALS } from '../signals.js';
+import { watchStopSignals } from '../signals.js';
 import { sqlite } from '../sqlite.js';
 import { type Command, type Invocation, type OptionValues, print, text, usageError } from './command.js';
 import { MAX_PORT, MAX_RATE, METRICS_HOST, metricsAddress, wholeNumber } from './number-flags.js';
@@ -138,20 +139,6 @@ function reportInternalErrors(log: Log): void {
   });
 }
 
-/** Resolves at the first signal to stop; the second ends the process at once. */
-function stopSignal(): Promise<void> {
-  return new Promise((resolveStop) => {
-    for (const signal of STOP_SIGNALS) {
-      process.once(signal, () => {
-        process.once(signal, () => process.exit(EXIT.interrupted));
-        resolveStop();
-      });
-    }
-    // The terminal or the window of the console is gone; the system may say so twice.
-    if (!isUnderNohup()) process.on('SIGHUP', resolveStop);
-  });
-}
-
 /**
  * Makes sure that a file has a valid key, for development. It is the only key that is stored as text; only its owner can
  * read the file.
@@ -206,7 +193,7 @@ async function run(invocation: Invocation): Promise<number> {
     onListening: (url) => {
       if (devKey !== undefined) void print(firstSteps(url, devKey));
     },
-    untilStopped: stopSignal(),
+    untilStopped: once(watchStopSignals().signal, 'abort'),
   });
   return EXIT.ok;
 }

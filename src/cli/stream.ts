@@ -11,7 +11,7 @@ import {
   STREAM_MESSAGES_IN_FLIGHT,
 } from '../limits.js';
 import { withPackages } from '../optional-packages.js';
-import { STOP_SIGNALS } from '../signals.js';
+import { watchStopSignals } from '../signals.js';
 import type { StartAt } from '../stream/broker.js';
 import type { NatsBroker, NatsServer } from '../stream/nats.js';
 import type { OrderedOptions } from '../stream/ordered.js';
@@ -19,7 +19,7 @@ import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
 import type { SetupOptions } from '../stream/setup.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text, usageError } from './command.js';
 import { METRICS_HOST, metricsAddress, wholeNumber } from './number-flags.js';
-import { ADD_FLAGS, enrichOptionsOf, withLogs } from './records.js';
+import { ADD_FLAGS, enrichOptionsOf, withLogs } from './records/flags.js';
 import { COMPRESSIONS, isKafka, openKafka, readKafkaRequest, SASL_MECHANISMS } from './stream-kafka.js';
 
 /** Hexadecimal digits of the hash of the options: enough to tell a few apart. */
@@ -120,16 +120,11 @@ function readOversize(values: OptionValues): OversizePolicy {
 
 /** Runs something with an AbortSignal for the first signal to stop; the second ends the process at once. */
 async function stoppable<Result>(run: (stop: AbortSignal) => Promise<Result>): Promise<Result> {
-  const controller = new AbortController();
-  const stop = (): void => {
-    if (controller.signal.aborted) process.exit(EXIT.interrupted);
-    controller.abort();
-  };
-  for (const name of STOP_SIGNALS) process.on(name, stop);
+  const signals = watchStopSignals();
   try {
-    return await run(controller.signal);
+    return await run(signals.signal);
   } finally {
-    for (const name of STOP_SIGNALS) process.off(name, stop);
+    signals.stop();
   }
 }
 

@@ -11,7 +11,9 @@ import { misuse } from '../errors.js';
 import { grouped, percent } from '../text-table.js';
 import { type Command, type Invocation, LANG_FLAG, print, table, text } from './command.js';
 import { wholeNumber } from './number-flags.js';
-import { INPUT_FLAGS, parseStreamRequest, refuseEachDay, runStream, withLogs } from './records.js';
+import { INPUT_FLAGS, refuseEachDay, withLogs } from './records/flags.js';
+import { planOf } from './records/plan.js';
+import { runPlan } from './records/run.js';
 
 const GROUPINGS = ['country', 'eu', 'continent', 'asn', 'network'] as const;
 type Grouping = (typeof GROUPINGS)[number];
@@ -132,11 +134,11 @@ function summaryTable(shown: Shown): string {
 
 function summarize(invocation: Invocation): Promise<number> {
   const { values } = invocation;
-  const request = parseStreamRequest(invocation);
+  const plan = planOf(invocation);
   const isPast = (values.at ?? values['at-field']) !== undefined;
   const by = text(values, 'by') ?? 'country';
   const isGrouping = GROUPINGS.includes(by as Grouping);
-  const labels = isGrouping || isPast ? [] : (manifestOfDatabase(request.database).labels?.columns ?? []);
+  const labels = isGrouping || isPast ? [] : (manifestOfDatabase(plan.database).labels?.columns ?? []);
   const choices: readonly string[] = [...GROUPINGS, ...labels];
   if (!choices.includes(by)) throw misuse(`--by is ${JSON.stringify(by)}; it can be ${choices.join(', ')}`);
   const nameOf = countryNames(text(values, 'lang') ?? 'en', '--lang');
@@ -147,12 +149,12 @@ function summarize(invocation: Invocation): Promise<number> {
     query.networks = new NetworkSummary(by);
   }
   if (!isGrouping) query.label = { name: by as Addable, counts: new Map() };
-  const options: EnrichRequest['options'] = { ...request.options, add: [], onInvalid: 'drop', query };
-  return runStream(
-    request,
-    (work) => enrich({ ...request, ...work, output: { write() {} }, options }),
+  const options: EnrichRequest['options'] = { ...plan.options, add: [], onInvalid: 'drop', query };
+  return runPlan(
+    plan,
+    (work) => enrich({ ...plan, ...work, output: { write() {} }, options }),
     (counts) => {
-      const shown = { by, query, counts, top, database: request.database, nameOf };
+      const shown = { by, query, counts, top, database: plan.database, nameOf };
       return print((values.json === true ? summaryJson : summaryTable)(shown));
     },
   );

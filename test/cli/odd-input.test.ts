@@ -72,9 +72,12 @@ it('a reader of notes that has gone is no error', async () => {
   expect(code).toBe(0);
 });
 
-it('a program under nohup outlives its terminal', async () => {
-  // nohup(1) opens the null device for writing only in place of a terminal.
-  const line = `"$NODE" "$MAIN" build --schedule '0 0 1 1 *' --data '${dataDir}' --sources '${join(dir, 'sources.json')}' 0> /dev/null 2> '${dir}/log' & `;
-  const wait = `until grep -q 'next build' '${dir}/log'; do sleep 0.1; done; kill -HUP $!; sleep 0.5; kill -TERM $!; wait $!`;
-  expect((await shell(line + wait)).code).toBe(0);
-});
+// nohup(1) opens the null device for writing only in place of a terminal, and bash gives its path to the program.
+it.each(['"$NODE" "$MAIN" %s 0> /dev/null', 'nohup "$NODE" "$MAIN" %s < "$MAIN"'])(
+  'a program under nohup outlives its terminal: %j',
+  async (form) => {
+    const command = `build --schedule '0 0 1 1 *' --data '${dataDir}' --sources '${join(dir, 'sources.json')}' 2> '${dir}/log'`;
+    const wait = `until grep -q 'next build' '${dir}/log'; do sleep 0.1; done; kill -HUP $!; sleep 0.5; kill -TERM $! && wait $!`;
+    expect((await shell(`${form.replace('%s', command)} & ${wait}`)).code).toBe(0);
+  },
+);

@@ -1,0 +1,113 @@
+/** Runs a command that processes records. */
+import { seedFacts } from '../../database/origin.js';
+import { type EnrichCounts, emptyCounts, warningOf } from '../../enrich/counts.js';
+import type { EnrichRequest } from '../../enrich/enrich.js';
+import { hasFields } from '../../enrich/options.js';
+import type { Output } from '../../enrich/output/output.js';
+import { showProgress, summaryText } from '../../enrich/progress.js';
+import { EXIT } from '../../errors.js';
+import type { Damage } from '../../history/over-time.js';
+import { endBySignal, watchStopSignals } from '../../signals.js';
+import { isTerminal, STANDARD_FD } from '../../standard-streams.js';
+import { grouped } from '../../text-table.js';
+import { printNote } from '../command.js';
+import { awaitReaders, OutputClosed, openOutput, openSideOutput } from './outputs.js';
+import { type RecordPlan, STDOUT_PATH } from './plan.js';
+import { NOTHING_FOUND } from './recognition.js';
+
+/** What a run reads from and writes to. */
+export type RecordWork = Pick<EnrichRequest, 'rejects' | 'counts' | 'signal'> & { output: Output };
+
+/** Shows the progress, unless its line would be among records on the same terminal. */
+function startProgress({ output, rejects, total }: RecordPlan, counts: EnrichCounts): () => void {
+  const usesStdout = output === undefined || rejects === STDOUT_PATH;
+  return usesStdout && isTerminal(STANDARD_FD.output) ? () => {} : showProgress(counts, total);
+}
+
+/** Says which days of the history are damaged, and what to do. */
+function damageText({ damaged_history: count }: EnrichCounts, damage: readonly Damage[]): string {
+  const days = damage.map(({ from, to, problem }) => `  ${from === to ? from : `${from} to ${to}`}: ${problem}\n`);
+  return (
+    `ipatlas: E_DAMAGED: ${grouped(count)} ${count === 1 ? 'address has' : 'addresses have'} no result, because the history of their dates is damaged; ` +
+    `all others have theirs. Restore the files of these days, then run this again:\n${days.join('')}`
+  );
+}
+
+/** Says what a complete run has not found. @returns the exit code */
+function verdict({ guess }: RecordPlan, counts: EnrichCounts, damage: readonly Damage[]): number {
+  const { found, no_country, invalid_address, missing_field, invalid_line, damaged_history } = counts;
+  if (damaged_history > 0) {
+    printNote(damageText(counts, damage));
+    return EXIT.noDatabase;
+  }
+  const { publicElsewhere, find, takesJson } = guess ?? {};
+  if (found === 0 && no_country > 0 && publicElsewhere !== undefined)
+    printNote(
+      `ipatlas: all addresses that were looked up are private, as those of a proxy are; other addresses of the same records are public: ${publicElsewhere}\n`,
+    );
+  // Not even text with an address was found.
+  const isUnused = takesJson === true && found + no_country + invalid_address + missing_field === 0 && invalid_line > 0;
+  if (find !== undefined && (isUnused || (found + no_country === 0 && missing_field > 0)))
+    printNote(`ipatlas: ${NOTHING_FOUND}\n`);
+  return isUnused ? EXIT.badInput : EXIT.ok;
+}
+
+/**
+ * Opens the outputs, runs a command's work, and writes the statistics.
+ *
+ * @param finish what to do at the end; by default, the counts are printed to stderr
+ * @returns the exit code
+ */
+export async function runPlan(
+  plan: RecordPlan,
+  work: (work: RecordWork) => Promise<readonly Damage[]>,
+  finish?: (counts: EnrichCounts) => Promise<void>,
+): Promise<number> {
+  const releasePipes = awaitReaders(plan);
+  let output: Output | undefined;
+  // What was read is processed and written; a second signal ends the process.
+  const signals = watchStopSignals((name) => {
+    output?.abandon();
+    signals.stop();
+    endBySignal(name);
+  });
+  output = openOutput(plan);
+  const rejects = openSideOutput(plan.rejects);
+  const stats = openSideOutput(plan.stats);
+  releasePipes();
+  const counts = emptyCounts();
+  const startedAt = process.uptime();
+  const stopProgress = startProgress(plan, counts);
+  const seconds = () => process.uptime() - startedAt;
+  let warning: string | undefined;
+  let damage: readonly Damage[];
+  try {
+    damage = await work({ output, rejects, counts, signal: signals.signal });
+    await output.end();
+    if (signals.received() === undefined) output.commit();
+    const { fields, input, lenient } = plan.guess?.options ?? plan.options;
+    warning = warningOf(counts, hasFields(input) ? fields : [], lenient === true);
+    stopProgress();
+    await finish?.(counts);
+  } catch (error) {
+    if (error instanceof OutputClosed) return EXIT.ok;
+    // What was written stays a complete compressed file. If the output itself has failed, its first error counts.
+    if (plan.compression !== undefined) await output.end().catch(() => {});
+    throw error;
+  } finally {
+    stopProgress();
+    signals.stop();
+    output.abandon();
+    rejects?.commit();
+    const facts = { ...counts, seconds: seconds(), warning, ...seedFacts(plan.database) };
+    await stats?.write(Buffer.from(`${JSON.stringify(facts)}\n`));
+    stats?.commit();
+  }
+  if (finish === undefined) printNote(summaryText(counts, seconds()));
+  if (warning !== undefined) printNote(`ipatlas: warning: ${warning}\n`);
+  const received = signals.received();
+  if (received === undefined) return verdict(plan, counts, damage);
+  printNote(`ipatlas: stopped by ${received} before the end of the input\n`);
+  if (received !== 'SIGINT') endBySignal(received);
+  return EXIT.interrupted;
+}
