@@ -16,12 +16,25 @@ const SIZE_CHECK_MS = 200;
 
 export interface CommandOptions {
   cwd: string;
-  /** As zx writes durations: `30s`, `500ms`, `5m`. */
-  timeout: string;
+  timeoutMs: number;
   /** The whole environment of the command. */
   env: NodeJS.ProcessEnv;
   /** Where standard output goes, and how much it may be in bytes; by default the end of it is shown if the command fails. */
   output?: { fd: number; maxBytes: number };
+}
+
+/** Why a command failed. */
+export interface CommandFailure {
+  /** The reason and the last lines that it printed, without secrets. */
+  message: string;
+  /** Whether it would fail again. */
+  isPermanent: boolean;
+}
+
+/** Returns the milliseconds of a duration that the schemas accept: `30s`, `500ms`, `5m`. */
+export function milliseconds(duration: string): number {
+  const [, number, unit] = /^(\d+)(ms|s|m)$/.exec(duration)!;
+  return Number(number) * (unit === 'ms' ? 1 : unit === 's' ? 1000 : 60_000);
 }
 
 /**
@@ -66,10 +79,13 @@ function tailOf(fd: number): string {
  * Runs a command to its end. All processes that it started are killed if it takes too long.
  *
  * @param command the program and its arguments
- * @returns undefined if it succeeded, or why not and the last lines that it printed, without secrets
+ * @returns undefined if it succeeded
  * @throws AtlasError E_CONFIG if there is no shell to start it with
  */
-export async function runCommand(command: readonly string[], options: CommandOptions): Promise<string | undefined> {
+export async function runCommand(
+  command: readonly string[],
+  options: CommandOptions,
+): Promise<CommandFailure | undefined> {
   const { $, usePowerShell, which } = await import('zx');
   if (which.sync('bash', { nothrow: true }) === null) {
     const hasPowerShell = which.sync('powershell.exe', { nothrow: true }) !== null;
@@ -77,7 +93,7 @@ export async function runCommand(command: readonly string[], options: CommandOpt
       throw new AtlasError('E_CONFIG', `commands are started by bash; install it to run ${command[0]}`);
     usePowerShell();
   }
-  const { cwd, env, timeout, output } = options;
+  const { cwd, env, timeoutMs, output } = options;
   const folder = mkdtempSync(join(tmpdir(), 'ipatlas-command-'));
   const log = openSync(join(folder, 'output'), 'w+');
   let isTooLarge = false;
@@ -85,7 +101,7 @@ export async function runCommand(command: readonly string[], options: CommandOpt
   try {
     const start = Date.now();
     const shell = $({
-      ...{ cwd, env, nothrow: true, quiet: true, timeout: timeout as `${number}s`, timeoutSignal: 'SIGKILL' },
+      ...{ cwd, env, nothrow: true, quiet: true, timeout: `${Math.ceil(timeoutMs)}ms`, timeoutSignal: 'SIGKILL' },
       stdio: ['ignore', output?.fd ?? log, log],
     });
     const running = shell`${command}`;
@@ -105,9 +121,10 @@ export async function runCommand(command: readonly string[], options: CommandOpt
         ? 'it was not found'
         : exitCode !== null
           ? `its exit code is ${exitCode}`
-          : `it was ended by ${signal} after ${seconds} s (the limit is ${timeout})`;
+          : `it was ended by ${signal} after ${seconds} s (the limit is ${timeoutMs / 1000} s)`;
     const tail = tailOf(log);
-    return withoutSecrets(tail === '' ? why : `${why}; its last lines:\n${tail.replace(/^/gm, '    ')}`, env);
+    const text = tail === '' ? why : `${why}; its last lines:\n${tail.replace(/^/gm, '    ')}`;
+    return { message: withoutSecrets(text, env), isPermanent: isTooLarge || exitCode === 127 };
   } finally {
     clearInterval(watch);
     closeSync(log);

@@ -16,6 +16,7 @@ import type { SourceKind } from '../../src/range/vote.js';
 import { compileSchema, describeSchemaErrors } from '../../src/schema-errors.js';
 import { withoutCredentials } from '../../src/url.js';
 import type { MergeStrategy, SourceEvidence } from '../merging/evidence.js';
+import { checkOwner } from './commands.js';
 import { addressProblem } from './url.js';
 
 /** What a location may set for its files instead of the source. */
@@ -58,8 +59,23 @@ export interface FileLocation extends LocationOverrides {
   files: string[];
 }
 
+/** What a command prints. */
+export interface CommandLocation extends LocationOverrides {
+  kind: 'command';
+  /** The program and its arguments. */
+  command: string[];
+  /** What the command gives is called by this name. */
+  file: string;
+  /** Names of the files wanted out of an archive, or patterns of names. */
+  files: string[];
+  /** The directory in which it runs: that of `sources.json`, absolute. */
+  baseDir: string;
+  /** Such as `30s`; undefined for that of a download. */
+  timeout: string | undefined;
+}
+
 /** Where the files of a source can be had. */
-export type Location = NpmLocation | HttpsLocation | FileLocation;
+export type Location = NpmLocation | HttpsLocation | CommandLocation | FileLocation;
 
 /** How a source's rows are parsed: the name of a built-in format, or a description; see `schemas/source-format.schema.json`. */
 export type FormatReference = string | Record<string, unknown>;
@@ -150,6 +166,8 @@ interface SourceEntry {
 interface LocationEntry extends LocationOverrides {
   npm?: string;
   https?: string | string[];
+  command?: string[];
+  timeout?: string;
   file?: string;
   files?: string[];
   checksum?: string;
@@ -166,7 +184,7 @@ function asList<Value>(value: Value | Value[]): Value[] {
  * @param file path of the file; relative paths in it count from its directory
  * @returns the configuration with every default filled in
  * @throws AtlasError E_CONFIG with every error: for broken JSON its line and column, otherwise for each value its path, the
- *   value and what is expected
+ *   value and what is expected; also if it has commands and others could have written it
  */
 export async function loadSources(file: string): Promise<SourcesConfig> {
   const absolute = path.resolve(file);
@@ -178,7 +196,10 @@ export async function loadSources(file: string): Promise<SourcesConfig> {
   if (problems.length > 0) {
     throw new AtlasError('E_CONFIG', `${absolute} is not valid:\n${problems.map((text) => `  ${text}`).join('\n')}`);
   }
-  return withDefaults(value as SourcesFile, absolute);
+  const config = withDefaults(value as SourcesFile, absolute);
+  const locations = config.sources.flatMap((source) => source.locations);
+  if (config.after.length > 0 || locations.some(({ kind }) => kind === 'command')) checkOwner(absolute);
+  return config;
 }
 
 /**
@@ -279,12 +300,13 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
 }
 
 function locationConfig(
-  { npm, https, file, files = [], checksum, ...overrides }: LocationEntry,
+  { npm, https, command, timeout, file = '', files = [], checksum, ...overrides }: LocationEntry,
   baseDir: string,
 ): Location {
   if (npm !== undefined) return { kind: 'npm', spec: npm, files, ...overrides };
   if (https !== undefined) {
     return { kind: 'https', urls: asList(https), files, ...(checksum !== undefined && { checksum }), ...overrides };
   }
-  return { kind: 'file', pattern: file ?? '', baseDir, files, ...overrides };
+  if (command !== undefined) return { kind: 'command', command, file, files, baseDir, timeout, ...overrides };
+  return { kind: 'file', pattern: file, baseDir, files, ...overrides };
 }

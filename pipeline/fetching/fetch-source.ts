@@ -1,17 +1,34 @@
 /** Fetches one source: tries its locations in order, and uses the cached copy of a location that cannot be reached. */
-import { existsSync } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { closeSync, existsSync, openSync } from 'node:fs';
 import { rm, stat } from 'node:fs/promises';
 import path from 'node:path';
 import { glob } from 'zx';
 import { AtlasError, causedError, fileAdvice, isDiskError, messageOf, systemErrorCode } from '../../src/errors.js';
 import { makeFolder } from '../../src/files.js';
 import { withoutCredentials } from '../../src/url.js';
-import type { FileLocation, HttpsLocation, Location, NpmLocation, SourceConfig } from '../config/sources.js';
+import { milliseconds, runCommand } from '../config/commands.js';
+import type {
+  CommandLocation,
+  FileLocation,
+  HttpsLocation,
+  Location,
+  NpmLocation,
+  SourceConfig,
+} from '../config/sources.js';
 import { fillDate, fillVariables, hasDate } from '../config/url.js';
 import type { DataDate, FetchedFile, FetchedSource } from '../stage.js';
 import { type CachedDownload, type CacheEntry, cachedFiles, readEntry, writeEntry } from './cache.js';
 import { findDataDate } from './data-date.js';
-import { checkDownload, type DownloadLimits, download, NotFoundError, nameOfUrl } from './https.js';
+import {
+  checkDownload,
+  type DownloadLimits,
+  download,
+  NotFoundError,
+  nameOfUrl,
+  TransientError,
+  withRetries,
+} from './https.js';
 import { findBundled, takeFromBundled } from './npm.js';
 import { takeFiles } from './unpack.js';
 
@@ -111,9 +128,10 @@ function locationError(job: FetchJob, location: Location, error: unknown): strin
   return `cannot get ${originText(location)}: ${messageOf(error)}`;
 }
 
-/** Returns the origins of a location as sources.json writes them, but without credentials. */
+/** Returns the origins of a location as sources.json writes them, but without credentials or the arguments of a command. */
 function originsOf(location: Location): string[] {
   if (location.kind === 'npm') return [location.spec];
+  if (location.kind === 'command') return [`${location.file} from ${path.basename(location.command[0]!)}`];
   return location.kind === 'file' ? [location.pattern] : location.urls.map(withoutCredentials);
 }
 
@@ -125,7 +143,12 @@ function originText(location: Location): string {
 
 /** Returns a request as text: two are equal if they ask for the same files of the same origin. */
 function requestKey(location: Location): string {
-  return JSON.stringify([location.kind, originsOf(location), location.files]);
+  const key: unknown[] = [location.kind, originsOf(location), location.files];
+  // A hash, because an argument may be a secret.
+  if (location.kind === 'command') {
+    key.push(createHash('sha256').update(JSON.stringify(location.command)).digest('hex'));
+  }
+  return JSON.stringify(key);
 }
 
 async function fetchLocation(job: FetchJob, location: Location, index: number): Promise<Copy> {
@@ -137,7 +160,10 @@ async function fetchLocation(job: FetchJob, location: Location, index: number): 
     throw new Error('no usable copy in the cache; build once without --offline');
   }
   try {
-    return await fetchDownloads(job, location, index, cached);
+    const known = cached?.entry.downloads.map((facts, at) => ({ ...facts, stored: cached.files[at]! }));
+    const downloads =
+      location.kind === 'command' ? [await runOne(job, location)] : await downloadAll(job, location, known);
+    return copyOf(downloads, (fetchedAt, facts) => remember(job, location, index, fetchedAt, facts));
   } catch (error) {
     // Only a failure of the location can be helped by its cached copy.
     if (cached === undefined || typeof locationError(job, location, error) !== 'string') throw error;
@@ -211,20 +237,53 @@ async function bundledCopy(job: FetchJob, location: NpmLocation): Promise<Copy> 
 /** Of a copy that needs no cache entry. */
 const NOT_CACHED = { accept: async (): Promise<void> => {} };
 
+/** What one address or command gave. */
+interface Download {
+  facts: CachedDownload;
+  files: FetchedFile[];
+  /** Whether the files are not those of the cache. */
+  isNew: boolean;
+  dataDate: DataDate | undefined;
+}
+
+/** A download of the cached copy. */
+type KnownDownload = CachedDownload & { stored: FetchedFile[] };
+
 /** Downloads the files of a location. Those that are unchanged come from the cache. */
-async function fetchDownloads(
-  job: FetchJob,
-  location: HttpsLocation,
-  index: number,
-  cached: CachedCopy | undefined,
-): Promise<Copy> {
-  const downloads: { facts: CachedDownload; files: FetchedFile[]; isNew: boolean; dataDate: DataDate | undefined }[] =
-    [];
+async function downloadAll(job: FetchJob, location: HttpsLocation, known: KnownDownload[] = []): Promise<Download[]> {
+  const downloads: Download[] = [];
   for (const [position, url] of location.urls.entries()) {
-    const known = cached?.entry.downloads[position];
-    const result = await downloadOne(job, location, url, known && { ...known, stored: cached!.files[position]! });
-    downloads.push(result);
+    downloads.push(await downloadOne(job, location, url, known[position]));
   }
+  return downloads;
+}
+
+/** Runs the command of a location. Its output goes to a file by a descriptor, so that it is never in memory. */
+async function runOne(
+  job: FetchJob,
+  { command, file, files: wanted, baseDir, timeout }: CommandLocation,
+): Promise<Download> {
+  const { dataDir, env, workDir } = job;
+  const { maxDownloadBytes: maxBytes, maxUnpackedBytes, tryTimeoutMs, deadlineMs = 0 } = job.limits;
+  const target = path.join(workDir, 'output');
+  const timeoutMs = timeout === undefined ? tryTimeoutMs : milliseconds(timeout);
+  const limits = { ...job.limits, tryTimeoutMs: timeoutMs, deadlineMs: Math.max(timeoutMs, deadlineMs) };
+  await withRetries({ ...job, limits }, async (timeoutMs) => {
+    const fd = openSync(target, 'w');
+    try {
+      const failure = await runCommand(command, { cwd: baseDir, env, timeoutMs, output: { fd, maxBytes } });
+      if (failure !== undefined) throw new (failure.isPermanent ? Error : TransientError)(failure.message);
+    } finally {
+      closeSync(fd);
+    }
+  });
+  const files = await takeFiles(dataDir, [{ path: target, name: file }], wanted, maxUnpackedBytes);
+  const facts = { address: '', etag: '', lastModified: '', files: files.map(withoutPath) };
+  return { facts, files, isNew: true, dataDate: await findDataDate(files, {}) };
+}
+
+/** Returns a copy of what was downloaded. @param accept see FetchedSource */
+function copyOf(downloads: Download[], accept: (fetchedAt: string, facts: DownloadFacts) => Promise<void>): Copy {
   const files = downloads.flatMap((each) => each.files);
   const names = files.map(({ name }) => name);
   const duplicate = names.find((name, at) => names.indexOf(name) !== at);
@@ -238,13 +297,7 @@ async function fetchDownloads(
   const isNew = downloads.some((each) => each.isNew);
   const facts = { version, dataDate, downloads: downloads.map((each) => each.facts) };
   const fetchedAt = new Date().toISOString();
-  return {
-    from: isNew ? 'network' : 'cache',
-    version,
-    files,
-    dataDate,
-    accept: () => remember(job, location, index, fetchedAt, facts),
-  };
+  return { from: isNew ? 'network' : 'cache', version, files, dataDate, accept: () => accept(fetchedAt, facts) };
 }
 
 /** Downloads one file, of the period before if its address has a date and there is no file of that date yet. */
@@ -252,8 +305,8 @@ async function downloadOne(
   job: FetchJob,
   location: HttpsLocation,
   template: string,
-  cached: (CachedDownload & { stored: FetchedFile[] }) | undefined,
-) {
+  cached: KnownDownload | undefined,
+): Promise<Download> {
   for (let back = 0; ; back++) {
     const { address, date } = fillDate(template, job.asOf, back);
     const url = fillVariables(address, job.env);
@@ -297,12 +350,15 @@ function withoutPath({ name, bytes, sha256 }: FetchedFile) {
   return { name, bytes, sha256 };
 }
 
+/** What a cache entry has of its downloads. */
+type DownloadFacts = Pick<CacheEntry, 'version' | 'downloads'> & { dataDate: DataDate | undefined };
+
 async function remember(
   job: FetchJob,
   location: Location,
   index: number,
   fetchedAt: string,
-  facts: Pick<CacheEntry, 'version' | 'downloads'> & { dataDate: DataDate | undefined },
+  facts: DownloadFacts,
 ): Promise<void> {
   await writeEntry(job.dataDir, job.source.id, index, {
     format: 3,

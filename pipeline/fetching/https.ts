@@ -64,7 +64,7 @@ export interface DownloadContext {
 }
 
 /** A failure that a later attempt may not have. */
-class TransientError extends Error {
+export class TransientError extends Error {
   /** How long the server asks to wait, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
@@ -104,14 +104,27 @@ export async function download(
   known: Validators | undefined,
   context: DownloadContext,
 ): Promise<Downloaded> {
-  const { limits, wait, note } = context;
+  return withRetries(context, (tryTimeoutMs) =>
+    tryDownload(url, target, known, { ...context, limits: { ...context.limits, tryTimeoutMs } }),
+  );
+}
+
+/**
+ * Tries something again, with growing waits, as long as it fails with a TransientError and the limits allow it.
+ *
+ * @param attempt receives how long it may take, in milliseconds
+ * @throws what the last attempt throws
+ */
+export async function withRetries<Result>(
+  { limits, wait, note }: Pick<DownloadContext, 'limits' | 'wait' | 'note'>,
+  attempt: (timeoutMs: number) => Promise<Result>,
+): Promise<Result> {
   const { deadlineMs = Number.POSITIVE_INFINITY } = limits;
   const start = performance.now();
   for (let failures = 1; ; failures++) {
     const left = deadlineMs - (performance.now() - start);
-    const tryTimeoutMs = Math.min(limits.tryTimeoutMs, left);
     try {
-      return await tryDownload(url, target, known, { ...context, limits: { ...limits, tryTimeoutMs } });
+      return await attempt(Math.min(limits.tryTimeoutMs, left));
     } catch (error) {
       if (!(error instanceof TransientError) || failures > limits.retries) throw error;
       const delay = error.retryAfterMs ?? withJitter(waitAfter(failures, limits.backoffMs, limits.maxBackoffMs));

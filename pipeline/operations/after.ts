@@ -13,7 +13,7 @@ import { flush, makeFolder, rename, replaceFile } from '../../src/files.js';
 import { readJsonFile } from '../../src/json-file.js';
 import { packageFile } from '../../src/package-root.js';
 import { compileSchema, describeSchemaErrors } from '../../src/schema-errors.js';
-import { checkOwner, runCommand } from '../config/commands.js';
+import { checkOwner, milliseconds, runCommand } from '../config/commands.js';
 import { type AfterStep, type ExportStep, loadSources } from '../config/sources.js';
 import { withDataDir } from './data-dir.js';
 
@@ -49,6 +49,7 @@ export interface AfterOptions {
 
 const STATE_FILE = 'after.json';
 const DEFAULT_TIMEOUT = '5m';
+const EXPORT_TIMEOUT_MS = 3_600_000;
 const PROGRAM = [process.execPath, packageFile(join('dist', 'src', 'cli', 'start.cjs'))];
 
 function readState(dataDir: string): State | undefined {
@@ -58,17 +59,13 @@ function readState(dataDir: string): State | undefined {
 
 /** Reads the steps. @throws AtlasError E_CONFIG if the file is not valid, or others can write it */
 async function readSteps({ path, kind }: AfterFile): Promise<AfterStep[]> {
-  let steps: AfterStep[];
-  if (kind === 'sources') steps = (await loadSources(path)).after;
-  else {
-    const value = await readJsonFile(path, 'the steps of --after');
-    const validator = compileSchema(['after']);
-    if (!validator(value))
-      throw configError(describeSchemaErrors(validator.errors ?? []).map((text) => `${path}: ${text}`));
-    steps = value as AfterStep[];
-  }
-  if (steps.length > 0) checkOwner(path);
-  return steps;
+  if (kind === 'sources') return (await loadSources(path)).after;
+  const value = await readJsonFile(path, 'the steps of --after');
+  const validator = compileSchema<AfterStep[]>(['after']);
+  if (!validator(value))
+    throw configError(describeSchemaErrors(validator.errors ?? []).map((text) => `${path}: ${text}`));
+  if (value.length > 0) checkOwner(path);
+  return value;
 }
 
 /** Returns the hash of a file; undefined if there is none. */
@@ -108,8 +105,8 @@ export async function runAfter({ dataDir, file: given, note, program = PROGRAM }
     makeFolder(dirname(target));
     const command = [...program, 'export', format, '-o', beside, '--data', resolve(dataDir), ...flags];
     try {
-      const problem = await runCommand(command, { cwd, env, timeout: '60m' });
-      if (problem !== undefined) return problem;
+      const failure = await runCommand(command, { cwd, env, timeoutMs: EXPORT_TIMEOUT_MS });
+      if (failure !== undefined) return failure.message;
       if (hashOf(beside) === hashOf(target)) {
         note(`after: ${output} is as it was`);
         return undefined;
@@ -138,7 +135,8 @@ export async function runAfter({ dataDir, file: given, note, program = PROGRAM }
         const hasExports = steps.slice(0, index).some((each) => 'export' in each);
         if (hasExports && !state.isChanged && step.always !== true) note(`after: ${step.run.join(' ')} is not needed`);
         else {
-          problem = await runCommand(step.run, { cwd, env, timeout: step.timeout ?? DEFAULT_TIMEOUT });
+          const timeoutMs = milliseconds(step.timeout ?? DEFAULT_TIMEOUT);
+          problem = (await runCommand(step.run, { cwd, env, timeoutMs }))?.message;
           if (problem === undefined) note(`after: ${step.run.join(' ')}`);
         }
       }

@@ -115,7 +115,8 @@ function fetchError(failures: readonly AtlasError[]): AtlasError {
   const { code } = failures[0]!;
   const advice = 'fix the place or the network, or choose other sources with --only; a current release stays';
   const text = messages.join('\n');
-  return new AtlasError(code, code === 'E_FETCH' ? `${text}; ${advice}` : text, { cause: failures[0] });
+  const separator = messages.some((message) => message.includes('\n')) ? '\n' : '; ';
+  return new AtlasError(code, code === 'E_FETCH' ? `${text}${separator}${advice}` : text, { cause: failures[0] });
 }
 
 /**

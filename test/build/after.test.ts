@@ -200,7 +200,7 @@ describe('steps after a publication', () => {
     [
       'takes too long',
       { run: ['sleep', '600'], timeout: '300ms' },
-      /sleep 600: it was ended by SIGKILL after \d+ s \(the limit is 300ms\)/,
+      /sleep 600: it was ended by SIGKILL after \d+ s \(the limit is 0.3 s\)/,
     ],
     ['does not exist', { run: ['no-such-program-here'] }, /no-such-program-here: it was not found/],
     [

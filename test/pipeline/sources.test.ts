@@ -190,7 +190,11 @@ describe('loadSources', () => {
       withSource({ fetch: {} }),
       'sources[0].fetch is {}; expected an object with exactly one of "npm"',
     ],
-    ['two kinds', withSource({ fetch: { ...NPM, file: 'x' } }), 'expected an object with exactly one of "npm", "file"'],
+    [
+      'two kinds',
+      withSource({ fetch: { ...NPM, file: 'x' } }),
+      'expected an object with exactly one of "npm", "https"',
+    ],
     [
       'an unknown kind',
       withSource({ fetch: { ...NPM, ftp: 'x' } }),
