@@ -3,13 +3,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { decodeColumn, encodeColumn } from '../src/compact/column.js';
 import { writeContainer } from '../src/compact/container.js';
-import type { CompactCountries } from '../src/compact/countries.js';
-import { rangeFileSections, sectionsOfFile } from '../src/compact/range-file.js';
-import { aboutRelease, MANIFEST_SECTION, manifestOf, partitionFileOf, rangeFileOf } from '../src/database/compact.js';
+import { aboutSection, type CompactCountries } from '../src/compact/countries.js';
+import { fileSections } from '../src/compact/range-file.js';
+import { aboutRelease, MANIFEST_SECTION, manifestOf, partitionFileOf } from '../src/database/compact.js';
 import { hasPartition, type Manifest, MIRROR_FILE, RANGE_FILE } from '../src/database/release.js';
 import { openReleasePartition, openReleaseRanges } from '../src/database/release-files.js';
 import { MAX_CONFIDENCE } from '../src/rangefile/layout.js';
-import { OpenPartitions, otherPartitions, PARTITIONS } from '../src/rangefile/partitions.js';
+import { COUNTRIES, OpenPartitions, otherPartitions, PARTITIONS } from '../src/rangefile/partitions.js';
 import { rangeColumns } from '../src/rangefile/reader.js';
 import { readMirrorLayers, writeLocalMirror } from './release-mirror.js';
 
@@ -25,14 +25,17 @@ export function packRelease(dir: string, manifest?: Manifest): Uint8Array {
   const release = openReleaseRanges(dir);
   const stored = manifest ?? release.manifest;
   const { file } = release;
-  const sections = rangeFileSections(aboutRelease(stored, PARTITIONS), file, file.confidence4 !== undefined);
+  const sections = new Map([
+    aboutSection(aboutRelease(stored, PARTITIONS)),
+    ...fileSections(COUNTRIES, file, file.confidence4 !== undefined),
+  ]);
   const layers = readMirrorLayers(join(dir, MIRROR_FILE));
   sections.set('sources4', encodeColumn(layers.v4));
   sections.set('sources6', encodeColumn(layers.v6));
   for (const partition of otherPartitions()) {
     const other = hasPartition(stored, partition) ? openReleasePartition(dir, release.manifest, partition) : undefined;
     if (other === undefined) continue;
-    for (const [name, bytes] of sectionsOfFile(partition, other)) sections.set(name, bytes);
+    for (const [name, bytes] of fileSections(partition, other)) sections.set(name, bytes);
   }
   sections.set(MANIFEST_SECTION, new TextEncoder().encode(JSON.stringify(stored)));
   return writeContainer(sections);
@@ -51,7 +54,7 @@ export function packRelease(dir: string, manifest?: Manifest): Uint8Array {
  */
 export function unpackRelease(compact: CompactCountries, name: string, dir: string): Manifest {
   const manifest = manifestOf(compact, name);
-  const file = rangeFileOf(compact, manifest, name);
+  const file = partitionFileOf(COUNTRIES, compact, manifest, name)!;
   const others = new OpenPartitions();
   for (const partition of otherPartitions()) others.set(partition, partitionFileOf(partition, compact, manifest, name));
   const family = (number: 4 | 6) => {

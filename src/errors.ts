@@ -1,6 +1,6 @@
 /**
- * Every error that a user can meet, in one table: its stable code, the exit code of the command line and, if a request
- * can cause it, the HTTP status. Nothing else in the project chooses an exit code or a status.
+ * Every error that a user can meet: by its stable code with the exit code of the command line, and those of requests with the HTTP
+ * status. Nothing else in the project chooses an exit code or a status.
  */
 
 import { MAX_BATCH, MAX_BODY_BYTES, MAX_HEADER_BYTES, MAX_REPORTED_PROBLEMS } from './limits.js';
@@ -21,73 +21,49 @@ export const EXIT = {
   interrupted: 130,
 } as const;
 
-/** What each error code means, its exit code, and its HTTP status (500 unless a request can be the cause). */
+/** What each error code means, and its exit code. */
 export const ERROR_TABLE = {
-  E_FAULT: { exit: EXIT.fault, status: 500, meaning: 'internal error (a bug in ipatlas); please report it' },
+  E_FAULT: { exit: EXIT.fault, meaning: 'internal error (a bug in ipatlas); please report it' },
   E_DISK: {
     exit: EXIT.fault,
-    status: 500,
     meaning: 'an output or the data directory cannot be written because its disk is full or fails',
   },
-  E_USAGE: { exit: EXIT.usage, status: 500, meaning: 'unknown command, flag or argument' },
+  E_USAGE: { exit: EXIT.usage, meaning: 'unknown command, flag or argument' },
   E_CONFIG: {
     exit: EXIT.usage,
-    status: 500,
     meaning: 'a configuration file (sources.json, overrides.csv, nodes.json) is not valid, or a signing key is missing',
   },
-  E_OUTPUT: { exit: EXIT.usage, status: 500, meaning: 'an output cannot be written at the given path' },
-  E_DATA_DIR: { exit: EXIT.usage, status: 500, meaning: 'the data directory cannot be used or written' },
-  E_BUSY: {
-    exit: EXIT.busy,
-    status: 500,
-    meaning: 'another build, pull, import or repo command is running in the directory',
-  },
+  E_OUTPUT: { exit: EXIT.usage, meaning: 'an output cannot be written at the given path' },
+  E_DATA_DIR: { exit: EXIT.usage, meaning: 'the data directory cannot be used or written' },
+  E_BUSY: { exit: EXIT.busy, meaning: 'another build, pull, import or repo command is running in the directory' },
   E_INSTALL: {
     exit: EXIT.usage,
-    status: 500,
     meaning: 'a part of the installation is missing or does not fit this version of Node',
   },
   E_AFTER: {
     exit: EXIT.afterFailed,
-    status: 500,
     meaning: 'the release is published, but a step of "after" failed; "ipatlas after" tries it again',
   },
-  E_REFUSED: {
-    exit: EXIT.refused,
-    status: 500,
-    meaning: 'a check or gate refused to publish; the current release stays',
-  },
-  E_BAD_INPUT: {
-    exit: EXIT.badInput,
-    status: 400,
-    meaning: 'input that cannot be read, under a policy that fails on it',
-  },
-  E_NO_DATABASE: {
-    exit: EXIT.noDatabase,
-    status: 503,
-    meaning: 'no published release in the data directory',
-  },
+  E_REFUSED: { exit: EXIT.refused, meaning: 'a check or gate refused to publish; the current release stays' },
+  E_BAD_INPUT: { exit: EXIT.badInput, meaning: 'input that cannot be read, under a policy that fails on it' },
+  E_NO_DATABASE: { exit: EXIT.noDatabase, meaning: 'no published release in the data directory' },
   E_DAMAGED: {
     exit: EXIT.noDatabase,
-    status: 503,
     meaning: 'a release or a repository is truncated, altered or of an unknown version',
   },
   E_STREAM: {
     exit: EXIT.usage,
-    status: 500,
     meaning: 'a message broker cannot be reached, or a stream is missing or set up wrongly',
   },
   E_UNTRUSTED: {
     exit: EXIT.fetchFailed,
-    status: 500,
     meaning: 'the metadata or a file of a signed repository is not what its keys signed; the current release stays',
   },
   E_EXPIRED: {
     exit: EXIT.fetchFailed,
-    status: 500,
     meaning: 'the signed metadata of a repository has expired; the current release stays',
   },
-  E_FETCH: { exit: EXIT.fetchFailed, status: 500, meaning: 'a source could not be fetched or read' },
+  E_FETCH: { exit: EXIT.fetchFailed, meaning: 'a source could not be fetched or read' },
 } as const;
 
 export type ErrorCode = keyof typeof ERROR_TABLE;
@@ -110,11 +86,6 @@ export class AtlasError extends Error {
   /** Exit code of the command line for this error. */
   get exitCode(): number {
     return ERROR_TABLE[this.code].exit;
-  }
-
-  /** HTTP status if a request causes this error. */
-  get status(): number {
-    return ERROR_TABLE[this.code].status;
   }
 }
 

@@ -1,7 +1,7 @@
 /** The date of a release's data: that of the oldest source with a substantial share of the addresses. */
-import { addressWords, copyAddress, previousAddress, rangeSize } from '../../src/address/words.js';
+import { addressWords, rangeSize } from '../../src/address/words.js';
 import type { ManifestInput } from '../../src/database/release.js';
-import type { MergedRanges } from '../../src/range/columns.js';
+import { copyBounds, type MergedRanges } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { sourceLayer } from './candidates.js';
 
@@ -24,8 +24,7 @@ function sourceShares(ranges: MergedRanges, records: readonly RangeRecord[], sou
   let total = 0;
   for (let range = 0; range < ranges.count; range++) {
     if (records[ranges.value[range]!]!.kind !== 'country') continue;
-    copyAddress(ranges.first, range, words, first);
-    previousAddress(ranges.first, (range + 1) % ranges.count, words, last);
+    copyBounds(ranges, range, first, last);
     const size = Number(rangeSize(first, last));
     total += size;
     for (let position = 0; position < sources; position++) {

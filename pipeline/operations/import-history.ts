@@ -2,7 +2,7 @@
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, readSync, statSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { CompactCountries } from '../../src/compact/countries.js';
-import { buildFile, buildRangeFile } from '../../src/compact/range-file.js';
+import { buildFile } from '../../src/compact/range-file.js';
 import { countryTable } from '../../src/country/country.js';
 import { unpackCompact } from '../../src/database/compact.js';
 import { MANIFEST_FILE } from '../../src/database/release.js';
@@ -15,8 +15,8 @@ import { answersOf, importEntry, importProblem, removeImports } from '../../src/
 import { DEFAULT_MAX_REJECT_SHARE, MAX_UNPACKED_BYTES } from '../../src/limits.js';
 import type { MergedRanges } from '../../src/range/columns.js';
 import type { FileRecord, NetworkRecord } from '../../src/rangefile/layout.js';
-import { NETWORKS } from '../../src/rangefile/partitions.js';
-import { decodeFile, decodeRangeFile } from '../../src/rangefile/reader.js';
+import { COUNTRIES, NETWORKS, type Partition } from '../../src/rangefile/partitions.js';
+import { decodeFile, type PartitionFile } from '../../src/rangefile/reader.js';
 import { loadReference, type Reference } from '../config/reference.js';
 import { dateInName } from '../fetching/data-date.js';
 import { takeFiles } from '../fetching/unpack.js';
@@ -167,12 +167,11 @@ async function readAnswers(
   }
   const compact = new CompactCountries(unpackCompact(readFileSync(path), path), path);
   const { container, about } = compact;
-  const networks = container.has(NETWORKS.section)
-    ? decodeFile(NETWORKS, buildFile(NETWORKS, container, about.as_of, path), path, true)
-    : undefined;
+  const answers = <File extends PartitionFile>(partition: Partition<File>): File =>
+    decodeFile(partition, buildFile(partition, container, about.as_of, path), path, true);
   return {
-    countries: answersOf(decodeRangeFile(buildRangeFile(compact), path, true)),
-    networks: networks && answersOf(networks),
+    countries: answersOf(answers(COUNTRIES)),
+    networks: container.has(NETWORKS.section) ? answersOf(answers(NETWORKS)) : undefined,
   };
 }
 

@@ -56,14 +56,6 @@ const NONE: QueryParameters = { apikey: undefined, at: undefined, include: undef
 
 /** Name of the parameter with the key; case-sensitive, unlike header names. */
 export const KEY_PARAMETER = 'apikey';
-const KEY_ALONE = `${KEY_PARAMETER}=`;
-
-/** Characters that separate parameters or stand for others. */
-const SPECIAL = /[&%+]/;
-
-/** Query strings whose parameters are the same for every release and have no key: a client sends the same one again and again. */
-const known = new Map<string, QueryParameters>();
-const MAX_KNOWN = 100;
 
 /**
  * Returns the parameters in a query string.
@@ -73,18 +65,7 @@ const MAX_KNOWN = 100;
  */
 export function queryParameters(query: string, labels: () => readonly string[] = () => []): QueryParameters {
   if (query === '') return NONE;
-  const same = known.get(query);
-  if (same !== undefined) return same;
-  if (query.startsWith(KEY_ALONE) && !SPECIAL.test(query)) return { ...NONE, apikey: query.slice(KEY_ALONE.length) };
   const { apikey, at, include: names } = parse(query, '&', '=', { maxKeys: 0 });
   // Labels are not archived.
-  const include = includedMembers(names, at === undefined ? labels : undefined);
-  const parameters: QueryParameters = { apikey, at, include };
-  const isFixed = apikey === undefined && typeof include === 'object' && include.labels.length === 0;
-  if (isFixed) {
-    // Other query strings may be the usual ones later.
-    if (known.size >= MAX_KNOWN) known.clear();
-    known.set(query, parameters);
-  }
-  return parameters;
+  return { apikey, at, include: includedMembers(names, at === undefined ? labels : undefined) };
 }

@@ -1,12 +1,10 @@
 /** The countries of a release in the compact form. See FORMAT.md. */
 import type { Family } from '../address/parse.js';
-import type { RangeColumns } from '../range/columns.js';
-import { MAX_CONFIDENCE, MAX_RECORDS, type RangeRecord } from '../rangefile/layout.js';
+import { MAX_RECORDS, type RangeRecord } from '../rangefile/layout.js';
 import { COUNTRIES } from '../rangefile/partitions.js';
-import { decodeColumn, encodeColumn } from './column.js';
 import { Container } from './container.js';
 import type { DecodedPartition } from './partition.js';
-import { decodeRanges, decodeRecords, decodeText, partitionSections } from './records.js';
+import { decodeRanges, decodeRecords, decodeText } from './records.js';
 
 /** What a compact form says about the release that it was made of: the section `about`. */
 export interface About {
@@ -19,16 +17,6 @@ export interface About {
   /** The licenses of the sources, and whom they want credited, each once. */
   licenses: string[];
   attribution: string[];
-}
-
-/** The ranges and records of a release. */
-export interface CountryRanges {
-  /** By record number. */
-  records: readonly RangeRecord[];
-  v4: RangeColumns;
-  v6: RangeColumns;
-  /** Confidence of each range in percent, if it is wanted. */
-  confidence?: { v4: Uint8Array; v6: Uint8Array } | undefined;
 }
 
 /**
@@ -45,22 +33,9 @@ export function decodeAbout(container: Container): unknown {
   }
 }
 
-/**
- * Returns the sections of the countries of a release, in file order, for `writeContainer`.
- *
- * @param about the release
- * @param ranges in the order of the range file, record numbers included
- */
-export function countrySections(about: About, { records, v4, v6, confidence }: CountryRanges): Map<string, Uint8Array> {
-  const sections = new Map([
-    ['about', new TextEncoder().encode(JSON.stringify(about))],
-    ...partitionSections(COUNTRIES, { records, v4, v6 }),
-  ]);
-  if (confidence !== undefined) {
-    sections.set('confidence4', encodeColumn(confidence.v4));
-    sections.set('confidence6', encodeColumn(confidence.v6));
-  }
-  return sections;
+/** Returns the section `about`, with its name. */
+export function aboutSection(about: About): [name: string, bytes: Uint8Array] {
+  return ['about', new TextEncoder().encode(JSON.stringify(about))];
 }
 
 const DATE = /^\d{4}-\d\d-\d\d$/;
@@ -119,17 +94,5 @@ export class CompactCountries {
   ranges(family: Family, isForSearch = false): DecodedPartition<Uint16Array> {
     const ranges = decodeRanges(this.container, COUNTRIES, family, this.records.length, this.#name, isForSearch);
     return ranges as DecodedPartition<Uint16Array>;
-  }
-
-  /**
-   * Returns the confidence of each range in percent; undefined if the file has none.
-   *
-   * @param count number of ranges
-   * @throws AtlasError E_DAMAGED if it is not a column of so many ranges
-   */
-  confidence(family: Family, count: number): Uint32Array | undefined {
-    const section = `confidence${family}`;
-    if (!this.container.has(section)) return undefined;
-    return decodeColumn(this.container.section(section), count, MAX_CONFIDENCE, this.#name);
   }
 }

@@ -1,19 +1,18 @@
 /** Releases in the compact form: made, compressed, and unpacked. */
 import { zlib } from '../builtins.js';
 import { writeContainer } from '../compact/container.js';
-import type { About, CompactCountries } from '../compact/countries.js';
-import { buildFile, buildRangeFile, rangeFileSections, sectionsOfFile } from '../compact/range-file.js';
+import { type About, aboutSection, type CompactCountries } from '../compact/countries.js';
+import { buildFile, fileSections } from '../compact/range-file.js';
 import { causedError } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
 import { COUNTRIES, otherPartitions, type Partition } from '../rangefile/partitions.js';
-import { decodeFile, decodeRangeFile, type PartitionFile, type RangeFile } from '../rangefile/reader.js';
+import { decodeFile, type PartitionFile } from '../rangefile/reader.js';
 import {
   describeFile,
   hasPartition,
   type Manifest,
   type ManifestFile,
   parseStoredManifest,
-  RANGE_FILE,
   sourcesOf,
 } from './release.js';
 import { checkHash, noPartition, openReleasePartition, openReleaseRanges } from './release-files.js';
@@ -30,26 +29,6 @@ export function manifestOf(compact: CompactCountries, name: string): Manifest {
   return parseStoredManifest(new TextDecoder().decode(compact.container.section(MANIFEST_SECTION)), name);
 }
 
-/**
- * Builds the range file of a whole release.
- *
- * @param name of the compact form, for messages
- * @param allocate provides the memory for the file, which it must fill from the start
- * @throws AtlasError E_DAMAGED if the compact form is not as FORMAT.md says, or its range file not that of the manifest
- */
-export function rangeFileOf(
-  compact: CompactCountries,
-  manifest: Manifest,
-  name: string,
-  allocate?: (bytes: number) => Buffer,
-): RangeFile {
-  const built = buildRangeFile(compact);
-  checkHash(name, describeFile(RANGE_FILE, built), outputOf(compact, manifest, RANGE_FILE));
-  const bytes = allocate?.(built.length) ?? built;
-  if (bytes !== built) bytes.set(built);
-  return decodeRangeFile(bytes, name, true); // built just now, so it need not be checked
-}
-
 /** Returns the manifest's entry for a file. */
 function outputOf(compact: CompactCountries, { outputs }: Manifest, name: string): ManifestFile {
   const output = outputs.find((file) => file.name === name);
@@ -58,23 +37,28 @@ function outputOf(compact: CompactCountries, { outputs }: Manifest, name: string
 }
 
 /**
- * Builds another partition of a whole release.
+ * Builds the file of a partition of a whole release.
  *
  * @param name of the compact form, for messages
+ * @param allocate provides the memory for the file, which it must fill from the start
  * @returns undefined if the compact form has none
- * @throws AtlasError E_DAMAGED as {@link rangeFileOf} does, also if the manifest lists a file of which the compact form has nothing
+ * @throws AtlasError E_DAMAGED if the compact form is not as FORMAT.md says, or the file not that of the manifest
  */
 export function partitionFileOf<File extends PartitionFile>(
   partition: Partition<File>,
   compact: CompactCountries,
   manifest: Manifest,
   name: string,
+  allocate?: (bytes: number) => Buffer,
 ): File | undefined {
   const { container, about } = compact;
   if (!hasPartition(manifest, partition) && !container.has(partition.section)) return undefined;
   const built = buildFile(partition, container, about.as_of, name);
   checkHash(name, describeFile(partition.file, built), outputOf(compact, manifest, partition.file));
-  return decodeFile(partition, built, name, true, partition.columns?.(manifest));
+  const bytes = allocate?.(built.length) ?? built;
+  if (bytes !== built) bytes.set(built);
+  // Built just now, so it need not be checked.
+  return decodeFile(partition, bytes, name, true, partition.columns?.(manifest));
 }
 
 /** Returns what a compact form says about a release. */
@@ -107,20 +91,18 @@ export function compactParts(): string[] {
 export function compactRelease(dir: string, parts: readonly string[] = []): Uint8Array {
   const { manifest, file } = openReleaseRanges(dir);
   const others = otherPartitions().filter(({ name }) => parts.includes(name));
-  const about = aboutRelease(manifest, [COUNTRIES, ...others]);
-  const sections = rangeFileSections(about, file, parts.includes('confidence'));
+  const sections = fileSections(COUNTRIES, file, parts.includes('confidence'));
   for (const partition of others) {
     const other = openReleasePartition(dir, manifest, partition);
     if (other === undefined) throw noPartition(manifest, partition);
-    for (const [name, bytes] of sectionsOfFile(partition, other)) sections.set(name, bytes);
+    for (const [name, bytes] of fileSections(partition, other)) sections.set(name, bytes);
   }
-  return writeContainer(sections);
+  return writeContainer(new Map([aboutSection(aboutRelease(manifest, [COUNTRIES, ...others])), ...sections]));
 }
 
-/** Returns a partition besides the countries in the compact form, alone, not compressed. */
+/** Returns a partition in the compact form, alone, not compressed. */
 export function compactPartition(manifest: Manifest, partition: Partition, file: PartitionFile): Uint8Array {
-  const about = new TextEncoder().encode(JSON.stringify(aboutRelease(manifest, [partition])));
-  return writeContainer(new Map([['about', about], ...sectionsOfFile(partition, file)]));
+  return writeContainer(new Map([aboutSection(aboutRelease(manifest, [partition])), ...fileSections(partition, file)]));
 }
 
 /** A quality of Brotli that takes a thirtieth of the time of the best one. Higher ones gain a hundredth of the bytes in four times the time. */

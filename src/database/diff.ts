@@ -4,10 +4,10 @@
  */
 
 import type { Family } from '../address/parse.js';
-import { addressBits, addressWords, copyAddress, previousAddress } from '../address/words.js';
+import { addressBits, addressWords } from '../address/words.js';
 import { BLOCKS_SHOWN } from '../limits.js';
 import { rangeToCidrs } from '../range/cidr.js';
-import type { RangeColumns } from '../range/columns.js';
+import { copyBounds, type RangeColumns } from '../range/columns.js';
 import { combine, Pairs } from '../range/cut.js';
 import type { FileRecord } from '../rangefile/layout.js';
 import { type LabelFile, type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
@@ -70,15 +70,14 @@ export function rangeList(file: PartitionFile, family: Family): RangeList {
 export function* segments(before: RangeList, after: RangeList): Generator<Segment> {
   const { family } = before;
   const pairs = new Pairs();
-  const { count, first, value } = combine(before, after, pairs.numberOf);
+  const ranges = combine(before, after, pairs.numberOf);
   const words = addressWords(family);
   const segment: Segment = { family, first: new Uint32Array(words), last: new Uint32Array(words), from: '', to: '' };
-  for (let range = 0; range < count; range++) {
-    copyAddress(first, range, words, segment.first);
-    // The last range ends before the first one begins, at the end of the space.
-    previousAddress(first, (range + 1) % count, words, segment.last);
-    segment.from = before.labels[pairs.first[value[range]!]!]!;
-    segment.to = after.labels[pairs.second[value[range]!]!]!;
+  for (let range = 0; range < ranges.count; range++) {
+    copyBounds(ranges, range, segment.first, segment.last);
+    const pair = ranges.value[range]!;
+    segment.from = before.labels[pairs.first[pair]!]!;
+    segment.to = after.labels[pairs.second[pair]!]!;
     yield segment;
   }
 }

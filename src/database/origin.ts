@@ -110,7 +110,7 @@ export function openPartition<File extends PartitionFile>(
   allocate?: (bytes: number) => Buffer,
 ): File | undefined {
   return isSeed(database)
-    ? openSeedPartition(partition)
+    ? openSeedPartition(partition, allocate)
     : openReleasePartition(database, manifest, partition, allocate);
 }
 

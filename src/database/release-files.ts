@@ -14,7 +14,7 @@ import { AtlasError, causedError, damagedRelease, REBUILD, systemErrorCode } fro
 import { readPart } from '../file-part.js';
 import { replaceFile } from '../files.js';
 import { CONFIDENCE_TAGS } from '../rangefile/layout.js';
-import type { Partition } from '../rangefile/partitions.js';
+import { COUNTRIES, type Partition } from '../rangefile/partitions.js';
 import { decodeFile, decodeRangeFile, type PartitionFile, type RangeFile, sectionsOf } from '../rangefile/reader.js';
 import {
   describeFile,
@@ -125,12 +125,6 @@ function readManifestFile(dir: string): { text: string; stat: BigIntStats } {
   }
 }
 
-/** What was opened of a release. */
-interface Checked<T> {
-  manifest: Manifest;
-  result: T;
-}
-
 /**
  * Checks the manifest and a file of a release, unless both were checked before and have not changed since.
  *
@@ -140,8 +134,8 @@ interface Checked<T> {
 function withChecked<T>(
   dir: string,
   name: string,
-  use: (content: Buffer | undefined, fd: number, entry: ManifestFile, keep: () => void) => T,
-): Checked<T> {
+  use: (content: Buffer | undefined, fd: number, bytes: number, manifest: Manifest, keep: () => void) => T,
+): { manifest: Manifest; result: T } {
   const path = join(dir, name);
   const { text, stat: manifestStat } = readManifestFile(dir);
   return withFile(path, (fd, keep) => {
@@ -150,10 +144,10 @@ function withChecked<T>(
     const wasChecked = readStamps(dir)[name] === stamp;
     const manifest = parseManifest(text, dir, wasChecked);
     const entry = outputOf(dir, manifest, name);
-    if (wasChecked) return { manifest, result: use(undefined, fd, entry, keep) };
+    if (wasChecked) return { manifest, result: use(undefined, fd, entry.bytes, manifest, keep) };
     const content = readFileSync(fd);
     checkHash(path, describeFile(name, content), entry);
-    const result = use(content, fd, entry, keep);
+    const result = use(content, fd, entry.bytes, manifest, keep);
     const changes = [manifestStat, stat].flatMap(({ mtimeNs, ctimeNs }) => [mtimeNs, ctimeNs]);
     // A change after the first fstat would be missing from the stamp.
     const isUnchanged = stampOf(manifestStat, fstatSync(fd, { bigint: true })) === stamp;
@@ -205,6 +199,23 @@ function openInParts(bytes: Buffer, fd: number, path: string): RangeFile {
   };
 }
 
+function openChecked<File extends PartitionFile>(
+  dir: string,
+  partition: Partition<File>,
+  allocate?: (bytes: number) => Buffer,
+): { manifest: Manifest; file: File } {
+  const path = join(dir, partition.file);
+  const { manifest, result: file } = withChecked(dir, partition.file, (content, fd, bytes, manifest, keep) => {
+    if (content === undefined && allocate !== undefined && partition.file === RANGE_FILE) {
+      keep();
+      return openInParts(allocate(bytes), fd, path) as unknown as File;
+    }
+    const whole = content ?? readInto((allocate ?? Buffer.allocUnsafeSlow)(bytes), fd);
+    return decodeFile(partition, whole, path, content === undefined, partition.columns?.(manifest));
+  });
+  return { manifest, file };
+}
+
 /**
  * Opens the range file of a release.
  *
@@ -217,15 +228,7 @@ export function openReleaseRanges(
   dir: string,
   allocate?: (bytes: number) => Buffer,
 ): { manifest: Manifest; file: RangeFile } {
-  const path = join(dir, RANGE_FILE);
-  const { manifest, result } = withChecked(dir, RANGE_FILE, (content, fd, { bytes }, keep) => {
-    if (content !== undefined) return decodeRangeFile(content, path);
-    if (allocate === undefined) return decodeRangeFile(readInto(Buffer.allocUnsafeSlow(bytes), fd), path, true);
-    const file = openInParts(allocate(bytes), fd, path);
-    keep();
-    return file;
-  });
-  return { manifest, file: result };
+  return openChecked(dir, COUNTRIES, allocate);
 }
 
 /** Returns the error for what needs a partition of a release that has none. */
@@ -234,7 +237,7 @@ export function noPartition({ id }: Manifest, { absence }: Partition): AtlasErro
 }
 
 /**
- * Opens a partition of a release besides the countries.
+ * Opens a partition of a release.
  *
  * @param dir the release directory
  * @param manifest its manifest
@@ -246,14 +249,9 @@ export function openReleasePartition<File extends PartitionFile>(
   dir: string,
   manifest: Manifest,
   partition: Partition<File>,
-  allocate: (bytes: number) => Buffer = Buffer.allocUnsafeSlow,
+  allocate?: (bytes: number) => Buffer,
 ): File | undefined {
-  if (!hasPartition(manifest, partition)) return undefined;
-  const path = join(dir, partition.file);
-  return withChecked(dir, partition.file, (content, fd, { bytes }) => {
-    const whole = content ?? readInto(allocate(bytes), fd);
-    return decodeFile(partition, whole, path, content === undefined, partition.columns?.(manifest));
-  }).result;
+  return hasPartition(manifest, partition) ? openChecked(dir, partition, allocate).file : undefined;
 }
 
 /**

@@ -11,17 +11,11 @@ export interface Country {
   readonly is_eu: boolean;
 }
 
-/** A lookup result: these four fields, in this order. */
-export interface LookupResult {
+/** A lookup result: these four fields, the address first. */
+export type LookupResult = {
   /** Dotted decimal, or eight groups of four lower-case hex digits. */
   ip: string;
-  /** English short name, or null if the address has no country. */
-  country: string | null;
-  /** ISO 3166-1 alpha-2, upper case, and XK for Kosovo; or null. */
-  country_code: string | null;
-  /** Whether the country is in the European Union. */
-  is_eu: boolean;
-}
+} & { -readonly [Member in keyof Country]: Country[Member] };
 
 /** A lookup result with the reason why it has no country; null if it has one. */
 export interface ReasonedResult extends LookupResult {

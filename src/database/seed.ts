@@ -3,9 +3,9 @@ import { readFileSync } from 'node:fs';
 import { CompactCountries } from '../compact/countries.js';
 import { AtlasError, messageOf } from '../errors.js';
 import { packageFile } from '../package-root.js';
-import type { Partition } from '../rangefile/partitions.js';
+import { COUNTRIES, type Partition } from '../rangefile/partitions.js';
 import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
-import { manifestOf, partitionFileOf, rangeFileOf, unpackCompact } from './compact.js';
+import { manifestOf, partitionFileOf, unpackCompact } from './compact.js';
 import type { Manifest } from './release.js';
 
 /** The seed, in the package: a whole release in the compact form with Brotli. `npm run build` makes it. */
@@ -53,12 +53,14 @@ function readSeedFile(path: string): Seed {
  * @throws AtlasError E_INSTALL if the package has none, E_DAMAGED if it is damaged
  */
 export function openSeed(allocate?: (bytes: number) => Buffer): { manifest: Manifest; file: RangeFile } {
-  const { compact, manifest, path } = readSeed();
-  return { manifest, file: rangeFileOf(compact, manifest, path, allocate) };
+  return { manifest: readSeed().manifest, file: openSeedPartition(COUNTRIES, allocate)! };
 }
 
 /** Opens a partition of the seed; undefined if it has none, as a seed of the sources that may be shipped has no networks. */
-export function openSeedPartition<File extends PartitionFile>(partition: Partition<File>): File | undefined {
+export function openSeedPartition<File extends PartitionFile>(
+  partition: Partition<File>,
+  allocate?: (bytes: number) => Buffer,
+): File | undefined {
   const { compact, manifest, path } = readSeed();
-  return partitionFileOf(partition, compact, manifest, path);
+  return partitionFileOf(partition, compact, manifest, path, allocate);
 }

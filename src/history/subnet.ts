@@ -1,8 +1,10 @@
 /** The history of a block of addresses: what changed inside it, and when. */
 import type { Family } from '../address/parse.js';
-import { addressWords, compareAddresses, isNextAddress, previousAddress } from '../address/words.js';
+import { addressWords, compareAddresses, isNextAddress } from '../address/words.js';
 import { recordLabel } from '../database/diff.js';
+import { copyBounds } from '../range/columns.js';
 import type { RangeRecord } from '../rangefile/layout.js';
+import { rangeColumns } from '../rangefile/reader.js';
 import type { AnswersOverTime } from './over-time.js';
 
 /** Addresses whose answer changed on a day. */
@@ -26,32 +28,17 @@ export interface Subnet {
   last: Uint32Array;
 }
 
-/** Writes the first address of a range. */
-function firstOf(all: AnswersOverTime, family: Family, range: number, target: Uint32Array): void {
-  if (family === 4) {
-    target[0] = all.start4[range]!;
-    return;
-  }
-  target[0] = all.high6[2 * range + 1]!;
-  target[1] = all.high6[2 * range]!;
-  target[2] = all.low6[2 * range + 1]!;
-  target[3] = all.low6[2 * range]!;
-}
-
 /** Yields the ranges of a block, cut to it, with their timelines. */
 function* rangesIn(all: AnswersOverTime, { family, first, last }: Subnet) {
   const words = addressWords(family);
-  const count = family === 4 ? all.count4 : all.count6;
-  const timelines = family === 4 ? all.record4 : all.record6;
+  const ranges = rangeColumns(all, family);
   const [from, to] = [new Uint32Array(words), new Uint32Array(words)];
-  for (let range = 0; range < count; range++) {
-    firstOf(all, family, range, from);
+  for (let range = 0; range < ranges.count; range++) {
+    copyBounds(ranges, range, from, to);
     if (compareAddresses(from, 0, last, 0, words) > 0) return;
-    firstOf(all, family, (range + 1) % count, to);
-    previousAddress(to, 0, words, to);
     if (compareAddresses(to, 0, first, 0, words) < 0) continue;
     yield {
-      timeline: timelines[range]!,
+      timeline: ranges.value[range]!,
       from: compareAddresses(from, 0, first, 0, words) < 0 ? first : from.slice(),
       to: compareAddresses(to, 0, last, 0, words) > 0 ? last : to.slice(),
     };

@@ -2,10 +2,11 @@
 
 import { readFileSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
+import { networkBytes } from '../address/words.js';
 import { packageFile } from '../package-root.js';
 import type { MergedRanges, RangeColumns } from '../range/columns.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
-import type { OpenPartitions, Partition } from '../rangefile/partitions.js';
+import { COUNTRIES, type OpenPartitions, type Partition } from '../rangefile/partitions.js';
 import { type PartitionFile, rangeColumns } from '../rangefile/reader.js';
 import { sqlite } from '../sqlite.js';
 import { ipv6Bounds } from './bounds.js';
@@ -80,14 +81,35 @@ export function recordRows({ records }: PartitionFile): (string | number | null)
 }
 
 /** Writes the ranges on which the lineages disagree; schemas/mirror-confidence.sql is the specification. */
-function writeConfidence(database: Sqlite.Database, { v4, v6 }: MirrorContent, first6: Buffer): void {
+function writeConfidence(database: Sqlite.Database, { v4, v6 }: MirrorContent): void {
   database.exec(readFileSync(packageFile('schemas/mirror-confidence.sql'), 'utf8'));
   const insert4 = database.prepare('INSERT INTO ipv4_confidence VALUES (?, ?)');
   for (let i = 0; i < v4.count; i++) if (v4.confidence[i]! < 100) insert4.run(v4.first[i]!, v4.confidence[i]!);
   const insert6 = database.prepare('INSERT INTO ipv6_confidence VALUES (?, ?)');
   for (let i = 0; i < v6.count; i++) {
-    if (v6.confidence[i]! < 100) insert6.run(first6.subarray(16 * i, 16 * i + 16), v6.confidence[i]!);
+    if (v6.confidence[i]! < 100) insert6.run(networkBytes(v6.first.subarray(4 * i, 4 * i + 4)), v6.confidence[i]!);
   }
+}
+
+/** Writes the ranges of both families into the tables whose names end so; `more` returns the values of columns after the usual four. */
+function insertRanges(
+  database: Sqlite.Database,
+  table: string,
+  { v4, v6 }: Record<'v4' | 'v6', RangeColumns>,
+  records: readonly FileRecord[],
+  more: (family: 'v4' | 'v6', range: number) => number[] = () => [],
+): void {
+  const columns = records.map(recordColumns);
+  const count = 4 + more('v4', 0).length;
+  insertRows(database, `ipv4_${table}`, count, v4.count, (i, values) => {
+    const last = i + 1 < v4.count ? v4.first[i + 1]! - 1 : 0xffffffff;
+    values.push(v4.first[i]!, last, ...columns[v4.value[i]!]!, ...more('v4', i));
+  });
+  const { first, last } = ipv6Bounds(v6);
+  insertRows(database, `ipv6_${table}`, count, v6.count, (i, values) => {
+    const at = 16 * i;
+    values.push(first.subarray(at, at + 16), last.subarray(at, at + 16), ...columns[v6.value[i]!]!, ...more('v6', i));
+  });
 }
 
 /** Writes the records and the ranges of a partition besides the countries; schemas/mirror-partition.sql is the specification. */
@@ -109,17 +131,7 @@ function writePartition(database: Sqlite.Database, { table, subject }: Partition
   insertRows(database, table, rows[0]?.length ?? 1, rows.length, (i, values) => {
     values.push(...rows[i]!);
   });
-  const [v4, v6] = [rangeColumns(file, 4), rangeColumns(file, 6)];
-  const columns = file.records.map(recordColumns);
-  insertRows(database, `ipv4_${table}`, 4, v4.count, (i, values) => {
-    const last = i + 1 < v4.count ? v4.first[i + 1]! - 1 : 0xffffffff;
-    values.push(v4.first[i]!, last, ...columns[v4.value[i]!]!);
-  });
-  const { first, last } = ipv6Bounds(v6);
-  insertRows(database, `ipv6_${table}`, 4, v6.count, (i, values) => {
-    const at = 16 * i;
-    values.push(first.subarray(at, at + 16), last.subarray(at, at + 16), ...columns[v6.value[i]!]!);
-  });
+  insertRanges(database, table, { v4: rangeColumns(file, 4), v6: rangeColumns(file, 6) }, file.records);
 }
 
 /**
@@ -147,19 +159,8 @@ export function writeMirror(path: string, content: MirrorContent): void {
     const countries = content.records.filter((record) => record.kind === 'country');
     countries.sort((a, b) => (a.code < b.code ? -1 : 1));
     for (const { code, name, isEu } of countries) country.run(code, name, isEu ? 1 : 0);
-
-    const columns = content.records.map(recordColumns);
-    const { v4, v6 } = content;
-    insertRows(database, 'ipv4_range', 5, v4.count, (i, values) => {
-      const last = i + 1 < v4.count ? v4.first[i + 1]! - 1 : 0xffffffff;
-      values.push(v4.first[i]!, last, ...columns[v4.value[i]!]!, v4.layers[i]!);
-    });
-    const { first, last } = ipv6Bounds(v6);
-    insertRows(database, 'ipv6_range', 5, v6.count, (i, values) => {
-      const at = 16 * i;
-      values.push(first.subarray(at, at + 16), last.subarray(at, at + 16), ...columns[v6.value[i]!]!, v6.layers[i]!);
-    });
-    if (content.hasConfidence === true) writeConfidence(database, content, first);
+    insertRanges(database, COUNTRIES.table, content, content.records, (family, i) => [content[family].layers[i]!]);
+    if (content.hasConfidence === true) writeConfidence(database, content);
     for (const [partition, file] of content.others?.entries() ?? []) writePartition(database, partition, file);
     database.exec('COMMIT');
   } finally {

@@ -1,6 +1,6 @@
 /** Ranges in columns: hundreds of thousands of ranges as a few typed arrays instead of an object each. */
 import type { Family } from '../address/parse.js';
-import { addressWords } from '../address/words.js';
+import { addressWords, copyAddress, previousAddress } from '../address/words.js';
 
 /**
  * Ranges of one family. Without explicit ends they are a partition of the whole address space: in ascending order and
@@ -13,6 +13,18 @@ export interface RangeColumns<Value extends Uint16Array | Uint32Array = Uint16Ar
   first: Uint32Array;
   /** Value of each range: an index into a table that the owner of the columns defines, such as records or country codes. */
   value: Value;
+}
+
+/** Writes the first and the last address of a range of a partition. */
+export function copyBounds(
+  { family, count, first }: RangeColumns,
+  range: number,
+  start: Uint32Array,
+  end: Uint32Array,
+): void {
+  copyAddress(first, range, addressWords(family), start);
+  // The last range ends before the first one begins, at the end of the space.
+  previousAddress(first, (range + 1) % count, addressWords(family), end);
 }
 
 /** Ranges with explicit ends: not a partition, but in any order, overlapping or not. */

@@ -50,6 +50,16 @@ function otherMembers<Rec extends FileRecord>(asOf: string, records: readonly Re
 /** Answers of a day. The functions return the ranges of a family, whose columns are used, not copied. */
 export type DayContent = Pick<RangeFileContent, 'asOf' | 'records'> & Record<'v4' | 'v6', () => ColumnsOf<Uint16Array>>;
 
+/** Adds members that are made together when one of them is first read. */
+function addLazily<Members extends object>(file: object, names: readonly (keyof Members)[], make: () => Members): void {
+  let made: Members | undefined;
+  const members = (): Members => {
+    made ??= make();
+    return made;
+  };
+  for (const name of names) Object.defineProperty(file, name, { enumerable: true, get: () => members()[name] });
+}
+
 /**
  * Makes a range file that is in memory only, for answers that are not those of a release: in far less time than encoding
  * and decoding one takes. The columns of a family are made when one of them is first read.
@@ -57,51 +67,10 @@ export type DayContent = Pick<RangeFileContent, 'asOf' | 'records'> & Record<'v4
  * @param path what messages call the file
  */
 export function rangeFileInMemory({ asOf, records, v4, v6 }: DayContent, path: string): RangeFile {
-  let made4: ReturnType<typeof columns4<Uint16Array>> | undefined;
-  let made6: ReturnType<typeof columns6<Uint16Array>> | undefined;
-  const of4 = () => {
-    made4 ??= columns4(v4());
-    return made4;
-  };
-  const of6 = () => {
-    made6 ??= columns6(v6());
-    return made6;
-  };
-  return {
-    ...otherMembers(asOf, records, path),
-    get count4() {
-      return of4().count4;
-    },
-    get start4() {
-      return of4().start4;
-    },
-    get start4Low() {
-      return of4().start4Low;
-    },
-    get record4() {
-      return of4().record4;
-    },
-    get index4() {
-      return of4().index4;
-    },
-    get count6() {
-      return of6().count6;
-    },
-    get high6() {
-      return of6().high6;
-    },
-    get low6() {
-      return of6().low6;
-    },
-    get record6() {
-      return of6().record6;
-    },
-    get index6() {
-      return of6().index6;
-    },
-    confidence4: undefined,
-    confidence6: undefined,
-  };
+  const file = { ...otherMembers(asOf, records, path), confidence4: undefined, confidence6: undefined };
+  addLazily(file, ['count4', 'start4', 'start4Low', 'record4', 'index4'], () => columns4(v4()));
+  addLazily(file, ['count6', 'high6', 'low6', 'record6', 'index6'], () => columns6(v6()));
+  return file as unknown as RangeFile;
 }
 
 /** Makes a file of any records that is in memory only; see {@link rangeFileInMemory}. */

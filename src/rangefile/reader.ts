@@ -4,7 +4,7 @@ import { endianness } from 'node:os';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
 import { crc32 } from '../crc32.js';
-import { AtlasError, causedError, REBUILD } from '../errors.js';
+import { AtlasError, causedError, damagedRelease, REBUILD } from '../errors.js';
 import type { RangeColumns } from '../range/columns.js';
 import {
   ALIGNMENT,
@@ -69,9 +69,7 @@ interface SectionPlace {
 }
 export type SectionTable = Record<SectionTag, SectionPlace> & Partial<Record<ConfidenceTag, SectionPlace>>;
 
-function damaged(path: string, what: string): AtlasError {
-  return new AtlasError('E_DAMAGED', `${path}: ${what}; ${REBUILD}`);
-}
+const damaged = (path: string, what: string): AtlasError => damagedRelease(`${path}: ${what}`);
 
 function readSectionTable(
   path: string,

@@ -2,14 +2,12 @@
 import type { Family } from '../address/parse.js';
 import { addressWords, compareAddresses } from '../address/words.js';
 import { crypto } from '../builtins.js';
-import { AtlasError, REBUILD } from '../errors.js';
+import { type AtlasError, damagedRelease } from '../errors.js';
 import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, MAX_CONFIDENCE, recordKey } from './layout.js';
 import { type PartitionFile, type RangeFile, rangeColumns } from './reader.js';
 import { buildIndex } from './search.js';
 
-function damaged(file: PartitionFile, what: string): AtlasError {
-  return new AtlasError('E_DAMAGED', `${file.path}: ${what}; ${REBUILD}`);
-}
+const damaged = ({ path }: PartitionFile, what: string): AtlasError => damagedRelease(`${path}: ${what}`);
 
 function checkSum(file: PartitionFile): void {
   const stored = file.bytes.subarray(HEADER.sha256, HEADER.sha256 + 32);

@@ -6,19 +6,20 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decodeColumn, encodeColumn } from '../../src/compact/column.js';
 import { Container, ENTRY_BYTES, HEADER_BYTES, writeContainer } from '../../src/compact/container.js';
-import { CompactCountries } from '../../src/compact/countries.js';
+import { aboutSection, CompactCountries } from '../../src/compact/countries.js';
 import { decodePartition, encodePartition } from '../../src/compact/partition.js';
-import { buildRangeFile, rangeFileSections } from '../../src/compact/range-file.js';
+import { fileSections } from '../../src/compact/range-file.js';
 import { crc32 } from '../../src/crc32.js';
 import { compactRelease, unpackCompact } from '../../src/database/compact.js';
 import { RANGE_FILE, releaseDir } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import type { RangeColumns } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
+import { COUNTRIES } from '../../src/rangefile/partitions.js';
 import { decodeRangeFile } from '../../src/rangefile/reader.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
 import { builtRelease } from '../support/built-release.js';
-import { compactOutcome, randomPartition, replaceSection, reseal } from '../support/compact.js';
+import { buildRangeFile, compactOutcome, randomPartition, replaceSection, reseal } from '../support/compact.js';
 import { type Block, LARGE_WORLD, partitionOf, reason, SMALL_WORLD } from '../support/release.js';
 
 const ABOUT = { release: 'r', as_of: '2026-01-01', licenses: ['MIT'], attribution: ['Ann'] };
@@ -33,7 +34,8 @@ function rangeFileOf(blocks: Block[], percent?: (range: number) => number): Buff
 }
 
 function compactOf(rangeFile: Buffer, withConfidence = false): Uint8Array {
-  return writeContainer(rangeFileSections(ABOUT, decodeRangeFile(rangeFile, 'ranges'), withConfidence));
+  const sections = fileSections(COUNTRIES, decodeRangeFile(rangeFile, 'ranges'), withConfidence);
+  return writeContainer(new Map([aboutSection(ABOUT), ...sections]));
 }
 
 function errorOf(run: () => unknown): unknown {

@@ -6,11 +6,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { packRelease } from '../../pipeline/compact-release.js';
 import { Container } from '../../src/compact/container.js';
 import { CompactCountries } from '../../src/compact/countries.js';
-import { MANIFEST_SECTION, manifestOf, rangeFileOf } from '../../src/database/compact.js';
+import { MANIFEST_SECTION, manifestOf, partitionFileOf } from '../../src/database/compact.js';
 import { readManifest, releaseDir } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
 import { openSeed, readSeed } from '../../src/database/seed.js';
 import { packageRoot } from '../../src/package-root.js';
+import { COUNTRIES } from '../../src/rangefile/partitions.js';
 import { seedSourcesRelease } from '../support/built-release.js';
 import { replaceSection } from '../support/compact.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -70,7 +71,7 @@ describe('a compact form of a whole release', () => {
     const manifest = readManifest(releaseDir(dir));
     const opened = (changed: object): unknown => {
       const compact = new CompactCountries(replaceSection(packed, MANIFEST_SECTION, JSON.stringify(changed)), 'x');
-      return rangeFileOf(compact, manifestOf(compact, 'x'), 'x');
+      return partitionFileOf(COUNTRIES, compact, manifestOf(compact, 'x'), 'x');
     };
     const [rangeFile, mirror] = manifest.outputs;
     const damaged = expect.objectContaining({ code: 'E_DAMAGED' });

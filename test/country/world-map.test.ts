@@ -7,7 +7,7 @@ import { feature } from 'topojson-client';
 import type { GeometryCollection, Topology } from 'topojson-specification';
 import { describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
-import { centroids } from '../../src/country/centroids.js';
+import { readCentroids } from '../../src/export/gdnsd/distance.js';
 import { packageFile } from '../../src/package-root.js';
 
 const { countries } = loadReference();
@@ -87,8 +87,8 @@ describe('the world map', () => {
 
 describe('the centers of countries', () => {
   it('are given for each code, in degrees', () => {
-    expect([...centroids().keys()].sort()).toEqual([...countries.keys()]);
-    for (const [code, [longitude, latitude]] of centroids()) {
+    expect([...readCentroids().keys()].sort()).toEqual([...countries.keys()]);
+    for (const [code, [longitude, latitude]] of readCentroids()) {
       expect(Math.abs(longitude), code).toBeLessThanOrEqual(180);
       expect(Math.abs(latitude), code).toBeLessThanOrEqual(90);
     }
@@ -101,7 +101,7 @@ describe('the centers of countries', () => {
     for (const country of feature(world, world.objects.countries).features) {
       if (country.id === undefined) continue;
       const code = new Intl.Locale(`und-${country.id}`).region!;
-      if (!geoContains(country, [...centroids().get(code)!])) outside.push(code);
+      if (!geoContains(country, [...readCentroids().get(code)!])) outside.push(code);
     }
     // Two crescents and a narrow country.
     expect(outside.sort()).toEqual(['HT', 'IL', 'VN']);
@@ -127,7 +127,7 @@ describe('the centers of countries', () => {
     ['FR', [-5, 42, 9, 51]],
     ['NL', [3, 50, 8, 54]],
   ])('%s is within its bounding box', (code, [west, south, east, north]) => {
-    const [longitude, latitude] = centroids().get(code)!;
+    const [longitude, latitude] = readCentroids().get(code)!;
     expect(longitude).toBeGreaterThan(west);
     expect(longitude).toBeLessThan(east);
     expect(latitude).toBeGreaterThan(south);

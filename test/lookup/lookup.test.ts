@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { writeContainer } from '../../src/compact/container.js';
-import { countrySections } from '../../src/compact/countries.js';
+import { aboutSection } from '../../src/compact/countries.js';
+import { partitionSections } from '../../src/compact/records.js';
 import { compactPartition } from '../../src/database/compact.js';
 import { openDatabase } from '../../src/database/database.js';
 import { openPartition, openRanges } from '../../src/database/origin.js';
@@ -16,7 +17,7 @@ import { releaseDir } from '../../src/database/release.js';
 import type { LookupDatabase } from '../../src/lookup/index.js';
 import { packageFile, packageRoot } from '../../src/package-root.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
-import { NETWORKS } from '../../src/rangefile/partitions.js';
+import { COUNTRIES, NETWORKS } from '../../src/rangefile/partitions.js';
 import { boundaries } from '../support/boundaries.js';
 import { seedSourcesRelease } from '../support/built-release.js';
 import { checkLookups } from '../support/check-lookups.js';
@@ -32,7 +33,7 @@ function smallWorld(release = 'r'): Uint8Array {
   const records: RangeRecord[] = [reason('unallocated')];
   const [v4, v6] = [partitionOf(4, SMALL_WORLD, records), partitionOf(6, SMALL_WORLD, records)];
   const about = { release, as_of: '2026-01-01', data_date: '2025-12-30', licenses: ['MIT'], attribution: ['Ann'] };
-  return writeContainer(countrySections(about, { records, v4, v6 }));
+  return writeContainer(new Map([aboutSection(about), ...partitionSections(COUNTRIES, { records, v4, v6 })]));
 }
 
 describe('@ipatlas/lookup', () => {

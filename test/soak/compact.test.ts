@@ -1,8 +1,10 @@
 /** The compact form under a million changes. */
 import { expect, it } from 'vitest';
 import { writeContainer } from '../../src/compact/container.js';
-import { rangeFileSections } from '../../src/compact/range-file.js';
+import { aboutSection } from '../../src/compact/countries.js';
+import { fileSections } from '../../src/compact/range-file.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
+import { COUNTRIES } from '../../src/rangefile/partitions.js';
 import { decodeRangeFile } from '../../src/rangefile/reader.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
 import { compactOutcome, reseal } from '../support/compact.js';
@@ -15,9 +17,8 @@ function smallWorld(): Uint8Array {
   const column = (count: number) => Uint8Array.from({ length: count }, (_, range) => range % 101);
   const confidence = { v4: column(v4.count), v6: column(v6.count) };
   const file = decodeRangeFile(encodeRangeFile({ asOf: '2026-01-01', v4, v6, records, confidence }), 'x');
-  return writeContainer(
-    rangeFileSections({ release: 'r', as_of: '2026-01-01', licenses: [], attribution: [] }, file, true),
-  );
+  const about = { release: 'r', as_of: '2026-01-01', licenses: [], attribution: [] };
+  return writeContainer(new Map([aboutSection(about), ...fileSections(COUNTRIES, file, true)]));
 }
 
 it('is E_DAMAGED after every change of a byte', () => {

@@ -2,10 +2,11 @@
 import fc from 'fast-check';
 import { Container, ENTRY_BYTES, HEADER_BYTES, writeContainer } from '../../src/compact/container.js';
 import { CompactCountries } from '../../src/compact/countries.js';
-import { buildRangeFile } from '../../src/compact/range-file.js';
+import { buildFile } from '../../src/compact/range-file.js';
 import { crc32 } from '../../src/crc32.js';
 import { AtlasError } from '../../src/errors.js';
 import type { RangeColumns } from '../../src/range/columns.js';
+import { COUNTRIES } from '../../src/rangefile/partitions.js';
 
 /** Updates the checksums of a container after a change, as far as its table fits, so that the checks after them are tested. */
 export function reseal(bytes: Uint8Array): Uint8Array {
@@ -32,6 +33,11 @@ export function replaceSection(bytes: Uint8Array, name: string, text: string): U
       container.names.map((each) => [each, each === name ? Buffer.from(text, 'latin1') : container.section(each)]),
     ),
   );
+}
+
+/** Builds the range file of a compact form. */
+export function buildRangeFile({ container, about }: CompactCountries): Buffer {
+  return buildFile(COUNTRIES, container, about.as_of, 'x');
 }
 
 /**

@@ -9,7 +9,10 @@ export type Position = readonly [lon: number, lat: number];
 /** Mean radius of the earth in kilometers (IUGG). */
 const EARTH_RADIUS_KM = 6371.0088;
 
-/** Returns the center of each country, by code, as the build drew them from world-atlas. */
+/**
+ * Returns the center of each country and territory, by code: that of its largest piece of land, so that it lies where most people are
+ * rather than in the sea between islands.
+ */
 export function readCentroids(): ReadonlyMap<string, Position> {
   const path = packageFile('dist/centroids.json');
   try {
