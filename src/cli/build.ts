@@ -10,6 +10,7 @@ import { packageFile } from '../package-root.js';
 import { AFTER_FLAG } from './after.js';
 import { type Command, type Invocation, parseDay, text } from './command.js';
 import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
+import { METRICS_FLAG } from './metrics-file.js';
 import { parseWait, WAIT_FLAG } from './number-flags.js';
 import { note, runOnceOrScheduled } from './schedule.js';
 
@@ -67,6 +68,7 @@ stays current. A release that differs too much from the current one is refused, 
     },
     verbose: { help: 'if no server is reached, say for each source where it was looked for' },
     ...AFTER_FLAG,
+    ...METRICS_FLAG,
     ...HISTORY_FLAGS,
     ...WAIT_FLAG,
     json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },

@@ -9,6 +9,7 @@ import { PERCENT_ADVICE, parseUrl, withoutCredentials } from '../url.js';
 import { AFTER_FLAG } from './after.js';
 import { type Command, type Invocation, text, usageError } from './command.js';
 import { HISTORY_FLAGS, parseHistoryDays } from './history-flags.js';
+import { METRICS_FLAG } from './metrics-file.js';
 import { parseWait, WAIT_FLAG } from './number-flags.js';
 import { note, runOnceOrScheduled } from './schedule.js';
 
@@ -77,6 +78,7 @@ download is continued by the next pull. A running server switches by itself.`,
       help: `longest random delay of a scheduled pull (default ${SCHEDULE_JITTER_S}, at most until the next time), so that nodes do not all ask at once`,
     },
     ...AFTER_FLAG,
+    ...METRICS_FLAG,
     ...HISTORY_FLAGS,
     ...WAIT_FLAG,
     json: { help: 'print the outcome as JSON, also that of a release that gates refuse' },

@@ -14,6 +14,7 @@ import { SCHEDULE_JITTER_S } from '../limits.js';
 import { watchStopSignals } from '../signals.js';
 import { runSteps } from './after.js';
 import { type Invocation, print, printNote, text } from './command.js';
+import { withMetrics } from './metrics-file.js';
 import { wholeNumber } from './number-flags.js';
 
 /** Prints a line for the user. */
@@ -25,12 +26,13 @@ export function note(line: string): void {
  * Builds or pulls once, and prints the outcome: as JSON with `--json`, also if gates refuse the release.
  *
  * @param run one build or pull
+ * @returns the outcome
  * @throws what `run` throws
  */
 async function runAndReport(
   run: () => Promise<BuildResult | PullResult>,
   { dataDir, values }: Pick<Invocation, 'dataDir' | 'values'>,
-): Promise<void> {
+): Promise<'published' | 'unchanged'> {
   const printJson = async (outcome: object): Promise<void> => {
     if (values.json === true) await print(`${JSON.stringify(outcome)}\n`);
   };
@@ -42,6 +44,7 @@ async function runAndReport(
     }
     if (values.json !== true && outcome === 'published') note(`published release ${id} in ${dataDir}`);
     await printJson({ release: id, outcome });
+    return outcome;
   } catch (error) {
     if (error instanceof AtlasError && 'refused' in error) await printJson(error.refused as RefusedOutcome);
     throw error;
@@ -103,8 +106,11 @@ export async function runOnceOrScheduled(
   const pattern = text(values, 'schedule');
   if (pattern === undefined) {
     if (values.jitter !== undefined) throw misuse('--jitter goes with --schedule only; leave it out');
-    await runAndReport(run, invocation);
-    await runSteps(invocation);
+    await withMetrics(what, invocation, async () => {
+      const outcome = await runAndReport(run, invocation);
+      await runSteps(invocation);
+      return outcome;
+    });
     return EXIT.ok;
   }
   for (const [flag, why] of Object.entries(NOT_SCHEDULED)) {

@@ -8,9 +8,11 @@ import { DEFAULT_MAX_AGE_DAYS } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import { hasNatsServer, NatsServerProcess, publishAll, SKIPPED } from '../stream/nats.js';
 import { finished, start } from '../support/cli.js';
+import { ipatlas } from '../support/in-process.js';
 import { hasRedis, REDIS_SKIPPED, RedisProcess } from '../support/redis.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { serve, until } from '../support/serve.js';
+import { writeSources } from '../support/sources.js';
 
 const RULES = packageFile('deploy/prometheus/ipatlas-alerts.yaml');
 const rules = readFileSync(RULES, 'utf8');
@@ -91,10 +93,16 @@ it('promtool accepts the rules, their unit tests pass, and fail for a rule that 
   expect(promtool('check', 'rules', RULES)).toMatchObject({ status: 0 });
   const dir = temporaryDir();
   cpSync(packageFile('deploy/prometheus'), dir, { recursive: true });
-  const test = join(dir, 'ipatlas-alerts.test.yaml');
-  expect(promtool('test', 'rules', test)).toMatchObject({ status: 0 });
-  writeFileSync(join(dir, 'ipatlas-alerts.yaml'), rules.replace('> 35 * 86400', '> 36 * 86400'));
-  expect(promtool('test', 'rules', test).status).not.toBe(0);
+  const [test, ofRuns] = ['ipatlas-alerts', 'ipatlas-runs'].map((name) => join(dir, `${name}.test.yaml`));
+  expect(promtool('test', 'rules', test!, ofRuns!)).toMatchObject({ status: 0 });
+  for (const [tests, right, wrong] of [
+    [test!, '> 35 * 86400', '> 36 * 86400'],
+    [ofRuns!, '> 26 * 3600', '> 25 * 3600'],
+    [ofRuns!, '> 47 * 3600', '> 23 * 3600'],
+  ] as const) {
+    writeFileSync(join(dir, 'ipatlas-alerts.yaml'), rules.replace(right, wrong));
+    expect(promtool('test', 'rules', tests).status).not.toBe(0);
+  }
   rmSync(dir, { recursive: true });
 });
 
@@ -150,7 +158,9 @@ describe.skipIf(missing.length > 0)('each metric and label of the rules and the 
     const textOf = async (from: unknown): Promise<string> => (await fetch(String(from))).text();
     // A metric has no labels before it has counted.
     await until(async () => (await textOf(workerUrl)).includes('ipatlas_stream_messages_total 2'), 'the messages');
-    text = (await textOf(url)) + (await textOf(workerUrl));
+    const runFile = join(dir, 'runs.prom');
+    await ipatlas(['build', '--offline', '--sources', writeSources(dir, {}), '--data', dir, '--metrics', runFile]);
+    text = (await textOf(url)) + (await textOf(workerUrl)) + readFileSync(runFile, 'utf8');
     metrics = namesOf(text);
     await connection.close();
   });
