@@ -36,9 +36,11 @@ async function makeData() {
 }
 
 async function makePage() {
+  await alone;
   await run`node scripts/draw-map.js`;
   await run`node scripts/pack-page.js`;
 }
 
 const sqlite = compileSqlite();
-await Promise.all([sqlite, compileKernel('shared'), compileKernel('alone'), compileCommands(), makePage()]);
+const alone = compileKernel('alone');
+await Promise.all([sqlite, alone, compileKernel('shared'), compileCommands(), makePage()]);

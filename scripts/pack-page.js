@@ -24,20 +24,52 @@ const slimLogs = {
   },
 };
 
-/** Returns a script with all that it imports. The data of @ipatlas/lookup stays outside: the server has newer data. */
-async function bundled(name) {
-  const input = join(source, `${name}.ts`);
-  const bundle = await rolldown({ input, platform: 'browser', external: /\/data\.js$/, plugins: [slimLogs] });
-  const { output } = await bundle.generate({ format: 'esm', codeSplitting: false, minify: true, comments: false });
-  await bundle.close();
-  return Buffer.from(output[0].code);
-}
+/** Files of the commands that read the package's files, and what the page has in their place; what it never calls is empty. */
+const replaced = {
+  name: 'replaced',
+  resolveId(id) {
+    if (id === 'node:string_decoder') return { id, external: true };
+    if (id.endsWith('/known-logs.js')) return join(source, 'known-logs.ts');
+    return /^node:/.test(id) || id.endsWith('/package-root.js')
+      ? { id: `\0${id}`, moduleSideEffects: false }
+      : undefined;
+  },
+  load(id) {
+    if (!id.startsWith('\0') || !/node:|package-root/.test(id)) return undefined;
+    return `export const ${['readFileSync', 'endianness', 'packageFile'].map((name) => `${name} = undefined`).join(', ')};`;
+  },
+};
 
 /** Contents of the files, by their names in the folder. */
 const files = new Map();
-for (const name of ['lookup', 'worker', 'developers']) files.set(`${name}.js`, await bundled(name));
+
+/**
+ * Packs a script with all that it imports, in a file; what it imports when it runs is in files of its own. The data of @ipatlas/lookup
+ * stays outside: the server has newer data.
+ */
+async function pack(name) {
+  const bundle = await rolldown({
+    input: join(source, `${name}.ts`),
+    platform: 'browser',
+    external: /\/data\.js$/,
+    plugins: [replaced, slimLogs],
+    transform: { inject: { Buffer: [join(source, 'buffer.ts'), 'Buffer'] } },
+  });
+  const { output } = await bundle.generate({
+    format: 'esm',
+    entryFileNames: '[name].js',
+    chunkFileNames: '[name].js',
+    minify: true,
+    comments: false,
+  });
+  await bundle.close();
+  for (const { fileName, code } of output) files.set(fileName, Buffer.from(code));
+}
+
+for (const name of ['lookup', 'worker', 'developers']) await pack(name);
 for (const name of ['page.css', 'no-script.css', 'icon.svg']) files.set(name, readFileSync(join(source, name)));
 files.set('world.svg', readFileSync(join(root, 'dist/page/world.svg')));
+files.set('kernel.wasm', readFileSync(join(root, 'dist/src/enrich/kernel/kernel-alone.wasm')));
 
 const hash = createHash('sha256');
 const names = [...files.keys()].sort();

@@ -1,5 +1,6 @@
 /** `ipatlas recognize`: says what `enrich` would find in files. */
-import { type Detection, describe, findDefault, flagsOf } from '../enrich/find-fields.js';
+import { type Detection, describe, flagsOf } from '../enrich/detection.js';
+import { findDefault } from '../enrich/find-fields.js';
 import { openSources } from '../enrich/input/inputs.js';
 import { Inputs, MAX_HEAD_BYTES } from '../enrich/input/recognize.js';
 import { EXIT } from '../errors.js';

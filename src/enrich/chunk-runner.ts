@@ -14,7 +14,7 @@ import {
   RecordSplitter,
   type Splitter,
 } from './input/chunk-buffer.js';
-import { OBJECT_MISSING } from './kernel/abi.js';
+import { LOCATED_BYTES, LOCATED_FLAGS, LOCATED_IS_INVALID, LOCATED_RECORD, OBJECT_MISSING } from './kernel/abi.js';
 import { Kernel, Slot } from './kernel/kernel.js';
 import { type KernelLayout, setTableShape } from './kernel/layout.js';
 import type { EnrichOptions, InvalidPolicy, KernelInput } from './options.js';
@@ -30,6 +30,8 @@ export interface ChunkResult {
 
 export interface ChunkRunnerOptions {
   layout: KernelLayout;
+  /** The kernel, see kernel/module.ts. */
+  module: WebAssembly.Module;
   options: EnrichOptions;
   /** Longest record in bytes. */
   maxRecordBytes: number;
@@ -69,6 +71,14 @@ function* joined(results: Iterable<ChunkResult>, bytes: number): Generator<Chunk
   yield take(true);
 }
 
+/** Returns the entry of a record that is not valid among those of located addresses. @param start its address in the memory */
+function locatedPassage(start: number): Uint8Array {
+  const entry = new DataView(new ArrayBuffer(LOCATED_BYTES));
+  entry.setUint32(LOCATED_RECORD, start, true);
+  entry.setUint8(LOCATED_FLAGS, LOCATED_IS_INVALID);
+  return new Uint8Array(entry.buffer);
+}
+
 export class ChunkRunner {
   readonly #kernel: Kernel;
   readonly #layout: KernelLayout;
@@ -89,9 +99,9 @@ export class ChunkRunner {
   /** Lines of the current input in the results so far; for a table, newlines, and only under the policy `fail`. */
   #lines = 0;
 
-  constructor({ layout, options, maxRecordBytes, counts, documents, unread }: ChunkRunnerOptions) {
+  constructor({ layout, module, options, maxRecordBytes, counts, documents, unread }: ChunkRunnerOptions) {
     const { input = { kind: 'jsonl' }, onInvalid } = options;
-    this.#kernel = new Kernel(layout, 0, undefined, unread);
+    this.#kernel = new Kernel(layout, module, 0, unread);
     this.#layout = layout;
     this.#maxRecordBytes = maxRecordBytes;
     this.#onInvalid = onInvalid;
@@ -256,8 +266,8 @@ export class ChunkRunner {
     const bytes = chunk.slot.input.subarray(from, to);
     if (shape !== undefined) setTableShape(this.#layout, this.#input, shape);
     if (this.#locates) {
-      if (kind === 'first') this.#counts.invalid_line++;
-      return { output: NO_BYTES, rejects: NO_BYTES, isLast: to === chunk.length };
+      const output = kind === 'first' ? locatedPassage(chunk.slot.place.input + from) : NO_BYTES;
+      return { output, rejects: NO_BYTES, isLast: to === chunk.length };
     }
     if (kind === 'text' || kind === 'directive') {
       this.#document?.startItems();

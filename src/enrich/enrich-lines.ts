@@ -15,6 +15,7 @@ import type { ByteSource } from './input/source.js';
 import { countNetworks, countRecords, countValues, Slot } from './kernel/kernel.js';
 import { layOut } from './kernel/layout.js';
 import { MemoryPlan } from './kernel/memory-plan.js';
+import { kernelModule } from './kernel/module.js';
 import { type EnrichOptions, maxRecordBytes } from './options.js';
 import { ChunkWriter } from './output/chunk-writer.js';
 import type { ByteSink } from './output/sink.js';
@@ -102,6 +103,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
 
   const runner = new ChunkRunner({
     layout,
+    module: kernelModule(layout),
     options,
     maxRecordBytes: maxLineBytes,
     counts,

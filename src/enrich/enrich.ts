@@ -2,8 +2,8 @@
 import { AtlasError } from '../errors.js';
 import type { Damage } from '../history/over-time.js';
 import type { EnrichCounts } from './counts.js';
+import type { Detection } from './detection.js';
 import { enrichLines, type LineResult } from './enrich-lines.js';
-import type { Detection } from './find-fields.js';
 import { openSources } from './input/inputs.js';
 import { type DetectionPlan, Inputs } from './input/recognize.js';
 import { otherPartitionsOf } from './members.js';

@@ -10,6 +10,7 @@ import { JsonDocument } from './formats/document.js';
 import type { Chunk, ChunkBuffer } from './input/chunk-buffer.js';
 import { Slot } from './kernel/kernel.js';
 import { layOut } from './kernel/layout.js';
+import { kernelModule } from './kernel/module.js';
 import { type EnrichOptions, maxRecordBytes, parseEnrichOptions, type RequestedOptions } from './options.js';
 import { rangesOfDatabase } from './range-file.js';
 import type { EnrichRanges } from './ranges.js';
@@ -70,6 +71,7 @@ export class LineEnricher {
     });
     this.#runner = new ChunkRunner({
       layout,
+      module: kernelModule(layout),
       options,
       maxRecordBytes: maxLineBytes,
       counts: this.counts,

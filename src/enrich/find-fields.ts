@@ -5,30 +5,10 @@ import { findAddresses } from '../address/text.js';
 import { AtlasError } from '../errors.js';
 import { type AddressNames, keysOf, plainName, RANKS, rankOf } from './address-names.js';
 import type { FormatName } from './choices.js';
+import type { DetectedFields } from './detection.js';
 import type { PathStep } from './field-path.js';
 import { cutJson, isObject, jsonOf, topValues } from './json-text.js';
-import type { DetectedLog } from './logs.js';
 import { cellsOf, rowsOf } from './table-text.js';
-
-/** What was found: options of an enrichment, and the other fields that have addresses. */
-export interface DetectedFields {
-  format: FormatName;
-  items?: string | undefined;
-  delimiter?: string | undefined;
-  header?: false | undefined;
-  field?: readonly string[] | undefined;
-  lenient?: true | undefined;
-  /** Whether the field is text in which the address is anywhere. */
-  inText?: true | undefined;
-  others: string[];
-  /** Whether a client can forge the field. */
-  isUntrusted: boolean;
-  /** The flags with which public addresses of the same records are looked up, if the field has private ones only. */
-  publicElsewhere?: string | undefined;
-}
-
-/** What an input was recognized as: a log by name, or what was found in its first lines. */
-export type Detection = DetectedLog | DetectedFields;
 
 /** What flags say: it is kept. */
 export interface ExplicitFlags {
@@ -511,43 +491,4 @@ export function sampleOf(text: string, isAll: boolean): { sample: string; isWhol
 export function findDefault(text: string): DetectedFields | undefined {
   const isDefault = text.split('\n').some((line) => isDecided(line, [['ip']]));
   return isDefault ? { format: 'jsonl', field: ['ip'], others: [], isUntrusted: false } : undefined;
-}
-
-/** Returns the flags that say what was found. */
-export function flagsOf(found: Detection): string {
-  if ('log' in found) return `--log ${found.names[0]}`;
-  const { format, delimiter, header, items, field, lenient, inText } = found;
-  const quoted = (text: string): string => (/^[\w./:-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
-  const flags: [string, string | undefined][] = [
-    ['format', format],
-    ['delimiter', delimiter],
-    ['items', items],
-    ['field', field?.[0]],
-  ];
-  const texts = flags.flatMap(([name, value]) => (value === undefined ? [] : [`--${name} ${quoted(value)}`]));
-  const switches = [header === false && '--no-header', lenient && '--lenient', inText && '--in-text'];
-  return [...texts, ...switches.filter((one) => typeof one === 'string')].join(' ');
-}
-
-const TITLES: { [Format in FormatName]?: string } = {
-  jsonl: 'JSON lines',
-  json: 'JSON',
-  'json-seq': 'JSON objects one after the other',
-  csv: 'CSV',
-  tsv: 'TSV',
-};
-
-/** Says what an input was recognized as. */
-export function describe(found: Detection): string {
-  const flags = `; the same with: ${flagsOf(found)}`;
-  if ('log' in found) return `${found.names.join('/')} ${found.log.title}; ${found.log.client}${flags}`;
-  const { format, field, header, inText, others, isUntrusted } = found;
-  const kind = format === 'csv' || format === 'tsv' ? 'column' : 'field';
-  const title = `${TITLES[format] ?? format}${header === false ? ' without a header' : ''}`;
-  const fields = field?.map((one) => one.replaceAll('|', ' or ')).join(', ');
-  const where = fields === undefined ? '' : `, ${inText ? 'text of ' : ''}${kind} ${fields}`;
-  const forged = isUntrusted ? ', untrusted: a client can forge it' : '';
-  const also =
-    others.length === 0 ? '' : ` (also ${others.join(', ')} ${others.length === 1 ? 'has' : 'have'} addresses)`;
-  return `${title}${where}${forged}${also}${flags}`;
 }

@@ -6,7 +6,7 @@ import type { JsonDocument } from './formats/document.js';
 import type { Chunk, ChunkBuffer } from './input/chunk-buffer.js';
 import * as abi from './kernel/abi.js';
 import { Slot } from './kernel/kernel.js';
-import { layOut } from './kernel/layout.js';
+import { type KernelLayout, layOut } from './kernel/layout.js';
 import { type EnrichOptions, maxRecordBytes } from './options.js';
 import type { EnrichRanges } from './ranges.js';
 
@@ -41,40 +41,50 @@ export type RecordsListener = (records: LocatedRecord[], bytes: Buffer, offset: 
 
 const NEWLINE = 10;
 
+export interface LocatorSettings {
+  /** Returns the kernel for a memory, see kernel/module.ts. */
+  module: (layout: KernelLayout) => WebAssembly.Module;
+  /** The class that reads JSON documents, if the input is one. */
+  documents?: typeof JsonDocument | undefined;
+  /** Sizes in bytes. */
+  chunkBytes?: number;
+  maxLineBytes?: number;
+}
+
 export class AddressLocator {
   readonly counts = emptyCounts();
   readonly #runner: ChunkRunner;
   readonly #slot: Slot;
   readonly #buffer: ChunkBuffer;
   readonly #onRecords: RecordsListener;
-  /** Bytes and newlines before the next chunk. */
+  /** Bytes before the chunk; newlines before the bytes of it that are counted. */
   #offset = 0;
   #newlines = 0;
+  #counted = 0;
+  #endsInLine = false;
 
-  /**
-   * @param file decides which address counts if several of a record could; see public-ranges.ts
-   * @param documents the class that reads JSON documents, if the input is one
-   */
-  constructor(
-    file: EnrichRanges,
-    options: EnrichOptions,
-    onRecords: RecordsListener,
-    documents?: typeof JsonDocument,
-    sizes: { chunkBytes?: number; maxLineBytes?: number } = {},
-  ) {
-    const maxLineBytes = sizes.maxLineBytes ?? maxRecordBytes(options);
+  /** @param file decides which address counts if several of a record could; see public-ranges.ts */
+  constructor(file: EnrichRanges, options: EnrichOptions, onRecords: RecordsListener, settings: LocatorSettings) {
+    const { module, documents, chunkBytes = ENRICH_CHUNK_BYTES, maxLineBytes = maxRecordBytes(options) } = settings;
     const locating: EnrichOptions = { ...options, add: [], schema: undefined, query: undefined, locates: true };
     const layout = layOut({
       file,
       options: locating,
       threadCount: 1,
       slotCount: 1,
-      chunkBytes: Math.min(sizes.chunkBytes ?? ENRICH_CHUNK_BYTES, maxLineBytes),
+      chunkBytes: Math.min(chunkBytes, maxLineBytes),
       maxLineBytes,
       keepsRejects: false,
     });
     const { counts } = this;
-    this.#runner = new ChunkRunner({ layout, options: locating, maxRecordBytes: maxLineBytes, counts, documents });
+    this.#runner = new ChunkRunner({
+      layout,
+      module: module(layout),
+      options: locating,
+      maxRecordBytes: maxLineBytes,
+      counts,
+      documents,
+    });
     this.#slot = new Slot(layout, layout.slots[0]!);
     this.#buffer = this.#runner.createBuffer(this.#slot);
     this.#onRecords = onRecords;
@@ -89,6 +99,12 @@ export class AddressLocator {
     this.#runner.startResults(name);
     this.#offset = 0;
     this.#newlines = 0;
+    this.#endsInLine = false;
+  }
+
+  /** Lines so far. */
+  get lines(): number {
+    return this.#newlines + (this.#endsInLine ? 1 : 0);
   }
 
   /** Adds bytes. @throws AtlasError for a table or document that cannot be read */
@@ -113,14 +129,12 @@ export class AddressLocator {
       for (const { output } of this.#runner.results(chunk, reachedEnd)) this.#emit(chunk, output);
       const bytes = chunk.slot.input.subarray(0, chunk.length);
       this.#newlines += newlinesIn(bytes, this.#counted);
+      this.#endsInLine = bytes.at(-1) !== NEWLINE;
       this.#offset += chunk.length;
       this.#counted = 0;
       if (this.#buffer.needsSlot(chunk)) this.#buffer.useSlot(this.#slot);
     }
   }
-
-  /** The bytes of the chunk whose newlines are counted. */
-  #counted = 0;
 
   #emit({ slot, length }: Chunk, output: Uint8Array): void {
     const records: LocatedRecord[] = [];

@@ -1,15 +1,14 @@
 /** Looks up the addresses of a text: with the database in this browser, or by requests to the server. It goes on from where it stopped. */
-import names from '../../data/address-names.json' with { type: 'json' };
-import table from '../../data/logs.json' with { type: 'json' };
 import type { Country } from '../database/results.js';
-import { splitAlternatives } from '../enrich/field-path.js';
-import { type Detection, describe, findDefault, findFields, sampleOf } from '../enrich/find-fields.js';
-import { formsOf, type Logs, recognizeLog, withoutJson } from '../enrich/logs.js';
+import { type Detection, describe, optionsOf } from '../enrich/detection.js';
+import { findDefault, findFields, sampleOf } from '../enrich/find-fields.js';
+import { addressNames, knownLogs } from '../enrich/known-logs.js';
+import { formsOf, logOf, recognizeLog, withoutJson } from '../enrich/logs.js';
+import type { InputOptions } from '../enrich/options.js';
 import type { LookupDatabase } from '../lookup/database.js';
+import { AddressFinder } from './addresses.js';
 import { Entries } from './entries.js';
-import { AddressReader, type Entry } from './extract.js';
-import { PIECE, readText } from './input.js';
-import { recordReader } from './log-lines.js';
+import { FIRST_BYTES, readText } from './input.js';
 import type { CountryCount, Result, Row } from './results.js';
 
 /** Longest time in milliseconds for which a message has to wait. */
@@ -17,8 +16,6 @@ const TURN_MS = 30;
 
 /** Entries that are looked up between two looks at the clock. */
 const STEP = 2_000;
-
-const LOGS = table.logs as unknown as Logs;
 
 /** Where the answers come from. */
 export interface Answers {
@@ -97,7 +94,8 @@ export class Batch {
   readonly #limit: number;
   /** The name of the log; empty to recognize the text. */
   readonly #log: string;
-  #reader: AddressReader;
+  readonly #kernel: () => Promise<WebAssembly.Module>;
+  #finder: AddressFinder | undefined;
   #readAs = '';
   isRead = false;
   /** Entries that are looked up. */
@@ -106,19 +104,21 @@ export class Batch {
   /**
    * @param limit addresses to find at most; the rest of the text is ignored
    * @param log a name of data/logs.json; `all` for all addresses; empty to recognize the text
+   * @param kernel loads the kernel, for a memory that is not shared
    */
-  constructor(source: Blob, limit: number, log = '') {
+  constructor(source: Blob, limit: number, log: string, kernel: () => Promise<WebAssembly.Module>) {
     this.#source = source;
     this.#limit = limit;
     this.#log = log;
-    this.#reader = new AddressReader(limit);
+    this.#kernel = kernel;
   }
 
   progress(): Progress {
     const { length, invalid, located, inUnion } = this.entries;
+    const { lines = 0, linesWithoutAddress = 0, isFull = false } = this.#finder ?? {};
     return {
-      ...{ lines: this.#reader.lines, total: length, done: this.done, isRead: this.isRead },
-      ...{ linesWithoutAddress: this.#reader.linesWithoutAddress, isFull: this.#reader.isFull, readAs: this.#readAs },
+      ...{ lines, total: length, done: this.done, isRead: this.isRead },
+      ...{ linesWithoutAddress, isFull, readAs: this.#readAs },
       ...{ invalid, located, inUnion, counts: this.entries.counts() },
     };
   }
@@ -130,45 +130,45 @@ export class Batch {
    * @throws PageError if it is not text, or the reason of the signal; it cannot be called again then
    */
   async read(signal: AbortSignal, onProgress: () => void): Promise<void> {
-    const add = (found: readonly Entry[]): void => {
-      for (const { line, text, valid } of found) this.entries.add(line, text, valid);
+    const kernel = this.#kernel();
+    const start = async (head: string, isAll: boolean): Promise<AddressFinder> => {
+      const options = this.#recognize(head, isAll);
+      // It has a library of its own, which other texts do not need.
+      const documents = options?.input.kind === 'json' ? await import('../enrich/formats/document.js') : undefined;
+      return new AddressFinder(await kernel, documents?.JsonDocument, options, this.#limit, ({ line, text, valid }) =>
+        this.entries.add(line, text, valid),
+      );
     };
-    let isFirst = true;
     for await (const piece of readText(this.#source)) {
-      if (isFirst) this.#recognize(piece, piece.length < PIECE);
-      isFirst = false;
-      add(this.#reader.read(piece));
+      this.#finder ??= await start(new TextDecoder().decode(piece), piece.length < FIRST_BYTES);
+      this.#finder.read(piece);
       await yieldToMessages();
       signal.throwIfAborted();
       onProgress();
-      if (this.#reader.isFull) break;
+      if (this.#finder.isFull) break;
     }
-    add(this.#reader.end());
+    this.#finder?.end();
     this.isRead = true;
   }
 
   /** Decides how to read the text by its beginning: as a form of the log that was named, as any log, or where it has addresses. */
-  #recognize(head: string, isAll: boolean): void {
-    if (this.#log === 'all') return;
+  #recognize(head: string, isAll: boolean): InputOptions | undefined {
+    const name = this.#log;
+    if (name === 'all') return undefined;
     const { sample, isWhole } = sampleOf(head, isAll);
-    const logs = this.#log !== '' ? formsOf(this.#log, LOGS) : /^\s*\{/.test(sample) ? {} : withoutJson(LOGS);
-    let guessed: Detection | undefined;
+    const logs = name !== '' ? formsOf(name, knownLogs()) : /^\s*\{/.test(sample) ? {} : withoutJson(knownLogs());
+    let found: Detection | undefined;
     try {
-      guessed = recognizeLog('The text', sample, isWhole, logs);
+      found = recognizeLog('The text', sample, isWhole, logs);
+      if (name === '') found ??= findFields(sample, isWhole, {}, addressNames()) ?? findDefault(sample);
     } catch {
-      // It looks like several.
+      // It looks like several, or like nothing that has records.
     }
-    if (this.#log !== '') guessed ??= { names: [this.#log], log: LOGS[this.#log]! };
-    guessed ??= findFields(sample, isWhole, {}, names) ?? findDefault(sample);
+    if (name !== '') found ??= { names: [name], log: logOf(name, knownLogs()) };
     // In a list and in text, all addresses count.
-    if (guessed === undefined || !('log' in guessed || guessed.field !== undefined)) return;
-    this.#readAs = describe(guessed);
-    const records = recordReader(
-      'log' in guessed
-        ? guessed.log
-        : { ...guessed, fields: guessed.field?.flatMap(splitAlternatives), strings: guessed.inText === true },
-    );
-    this.#reader = new AddressReader(this.#limit, records);
+    if (found === undefined || !('log' in found || found.field !== undefined)) return undefined;
+    this.#readAs = describe(found);
+    return optionsOf(found, {}, (option) => option);
   }
 
   /**

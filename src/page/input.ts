@@ -1,11 +1,9 @@
 /** Reads the text of a batch: a file in UTF-8 or UTF-16, with or without gzip; text that was pasted is one, too. */
 import { PageError } from './problems.js';
 
-/** Characters that are passed on at a time. */
-export const PIECE = 65_536;
-
-/** Bytes that have a whole piece, in any encoding. */
-const FIRST_BYTES = 3 * PIECE;
+/** Bytes that are passed on at a time, so that what is between them can do something else; the first ones are at least as many. */
+const PIECE = 65_536;
+export const FIRST_BYTES = 3 * PIECE;
 
 /** Bytes at the start of a file by which its encoding is told. */
 const HEAD_BYTES = 4_096;
@@ -55,29 +53,29 @@ async function* chunksOf(stream: ReadableStream<Uint8Array<ArrayBuffer>>): Async
   }
 }
 
-/** Cuts a text into pieces, so that what is between them can do something else. */
-function* piecesOf(text: string): Generator<string> {
-  for (let at = 0; at < text.length; at += PIECE) yield text.slice(at, at + PIECE);
-}
-
 /**
- * Returns the text of a batch in pieces. If the first one is shorter than the others, it is all of the text.
+ * Returns the text of a batch in pieces, in UTF-8. If the first one is shorter than {@link FIRST_BYTES}, it is all of the text.
  *
  * @throws PageError if a file cannot be read, is not text, or its gzip is damaged
  */
-export async function* readText(source: Blob): AsyncGenerator<string> {
+export async function* readText(source: Blob): AsyncGenerator<Uint8Array> {
   let isPacked = false;
   let decoder: InstanceType<typeof TextDecoder> | undefined;
+  let encoding: ReturnType<typeof encodingOf> | undefined;
+  const encoder = new TextEncoder();
   try {
     // Throws, too, if a file has changed since it was chosen.
     isPacked = isGzip(new Uint8Array(await source.slice(0, 2).arrayBuffer()));
     const read = source.stream();
     const stream = isPacked ? read.pipeThrough(new DecompressionStream('gzip')) : read;
     for await (const chunk of chunksOf(stream)) {
-      decoder ??= new TextDecoder(encodingOf(chunk));
-      const text = decoder.decode(chunk, { stream: true });
-      if (text.includes('\0')) throw new PageError('This is not a text file.');
-      for (const piece of piecesOf(text)) yield piece;
+      encoding ??= encodingOf(chunk);
+      if (encoding !== 'utf-8') decoder ??= new TextDecoder(encoding);
+      const bytes = decoder === undefined ? chunk : encoder.encode(decoder.decode(chunk, { stream: true }));
+      if (bytes.includes(0)) throw new PageError('This is not a text file.');
+      // The first piece is by what the text is recognized.
+      for (let at = 0, size = FIRST_BYTES; at < bytes.length; at += size, size = PIECE)
+        yield bytes.subarray(at, at + size);
     }
   } catch (error) {
     if (error instanceof PageError) throw error;
@@ -87,5 +85,5 @@ export async function* readText(source: Blob): AsyncGenerator<string> {
     if (isPacked) throw new PageError('The gzip file is damaged.');
     throw error;
   }
-  if (decoder !== undefined) for (const piece of piecesOf(decoder.decode())) yield piece;
+  if (decoder !== undefined) yield encoder.encode(decoder.decode());
 }

@@ -46,6 +46,19 @@ async function findAnswers(): Promise<Answers> {
   }
 }
 
+let kernel: Promise<WebAssembly.Module> | undefined;
+
+/** Loads the kernel, once. */
+async function loadKernel(): Promise<WebAssembly.Module> {
+  kernel ??= WebAssembly.compileStreaming(fetch(new URL('kernel.wasm', globalThis.location.href)));
+  try {
+    return await kernel;
+  } catch {
+    kernel = undefined;
+    throw new RequestError('A part of this page cannot be loaded from the server.', 0);
+  }
+}
+
 async function useNetworks(url: string | undefined): Promise<void> {
   let problem = '';
   try {
@@ -121,7 +134,7 @@ globalThis.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
     case 'start':
       setBase(data.base);
       db = data.db;
-      batch = new Batch(data.source, db === undefined ? MAX_PAGE_BATCH : MAX_BROWSER_BATCH, data.log);
+      batch = new Batch(data.source, db === undefined ? MAX_PAGE_BATCH : MAX_BROWSER_BATCH, data.log, loadKernel);
       selected = new Uint32Array();
       void run(batch);
       break;

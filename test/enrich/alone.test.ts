@@ -8,7 +8,10 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EnrichCounts } from '../../src/enrich/counts.js';
 import { LineEnricher } from '../../src/enrich/enricher.js';
+import { JsonDocument } from '../../src/enrich/formats/document.js';
+import { kernelModule } from '../../src/enrich/kernel/module.js';
 import { knownLogs } from '../../src/enrich/known-logs.js';
+import { AddressLocator, type RecordsListener } from '../../src/enrich/locate.js';
 import { type InputOptions, parseEnrichOptions, type RequestedOptions } from '../../src/enrich/options.js';
 import { CountrySummary } from '../../src/enrich/query.js';
 import { chunkedSource, cut } from '../support/chunks.js';
@@ -221,6 +224,29 @@ function sum(counts: EnrichCounts, more: EnrichCounts, less: EnrichCounts): Enri
   return Object.fromEntries(names.map((name) => [name, counts[name] + more[name] - less[name]])) as never;
 }
 
+/** Returns a function that locates the addresses of an input: a text for each, and for each record without one. */
+function locatorOf(options: InputOptions, chunkBytes: number, maxLineBytes: number) {
+  let found: string[] = [];
+  const take: RecordsListener = (records, bytes, offset) => {
+    for (const { addresses, isInvalid } of records) {
+      if (addresses.length === 0) found.push(isInvalid ? 'invalid' : 'none');
+      for (const { from, to, family, role, field, counts, isRangeEnd } of addresses) {
+        const text = bytes.toString('latin1', from - offset, to - offset);
+        found.push([text, family, role, field, counts, isRangeEnd].join(' '));
+      }
+    }
+  };
+  const settings = { module: kernelModule, documents: JsonDocument, chunkBytes, maxLineBytes };
+  const locator = new AddressLocator(release.file, options, take, settings);
+  return (text: string, cuts: number[] = []): string[] => {
+    found = [];
+    locator.start();
+    for (const piece of cut(Buffer.from(text, 'latin1'), cuts)) locator.write(piece);
+    locator.end();
+    return found;
+  };
+}
+
 const SETTINGS = fc.record({
   jobs: fc.constantFrom(1, 1, 1, 2),
   chunkBytes: fc.integer({ min: 1, max: 500 }),
@@ -284,6 +310,17 @@ describe.each([...Object.entries(FORMATS), ...LOGS])('%s', (_, sample) => {
           for (const piece of cut(Buffer.from(input, 'latin1'), cuts)) enricher.write(piece);
           enricher.end();
           expect({ output: pieces.join(''), counts: { ...enricher.counts } }).toEqual(expected);
+
+          // What the page lists.
+          const locate = locatorOf(options, chunkBytes, maxLineBytes);
+          const located = locate(first + tail);
+          let own = first;
+          for (const one of parts) {
+            const text = 'head' in one ? '' : one.text + (terminator === ',' ? '' : terminator);
+            located.push(...locate(own + text + tail).slice(locate(own + tail).length));
+            if ('head' in one) own = first + one.head;
+          }
+          expect(locate(input, cuts)).toEqual(located);
         },
       ),
       { numRuns: RUNS },

@@ -7,6 +7,7 @@ import { openDatabase } from '../../src/database/database.js';
 import { RANGE_FILE } from '../../src/database/release.js';
 import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
 import { layOut } from '../../src/enrich/kernel/layout.js';
+import { kernelModule } from '../../src/enrich/kernel/module.js';
 import { parseFields } from '../../src/enrich/options.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
 import { parseAdd } from '../support/add.js';
@@ -24,7 +25,7 @@ beforeAll(async () => {
   const options = { fields: parseFields([]), add: parseAdd(undefined), onInvalid: 'keep' as const };
   const sizes = { threadCount: 1, slotCount: 1, chunkBytes: 1024, maxLineBytes: 1024 };
   const layout = layOut({ file, options, ...sizes, keepsRejects: false });
-  const kernel = new Kernel(layout);
+  const kernel = new Kernel(layout, kernelModule(layout));
   const slot = new Slot(layout, layout.slots[0]!);
   dayOf = (text) => {
     slot.input.fill(0x31); // what follows the text must not matter: here, more digits

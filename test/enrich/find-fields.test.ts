@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { findFields, flagsOf, isDecided } from '../../src/enrich/find-fields.js';
+import { flagsOf } from '../../src/enrich/detection.js';
+import { findFields, isDecided } from '../../src/enrich/find-fields.js';
 import { addressNames } from '../../src/enrich/known-logs.js';
 
 const find = (text: string, given = {}) => {

@@ -8,6 +8,7 @@ import { emptyCounts } from '../../src/enrich/counts.js';
 import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
 import { type KernelLayout, layOut } from '../../src/enrich/kernel/layout.js';
 import { MemoryPlan } from '../../src/enrich/kernel/memory-plan.js';
+import { kernelModule } from '../../src/enrich/kernel/module.js';
 import { parseFields } from '../../src/enrich/options.js';
 import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import { parseAdd } from '../support/add.js';
@@ -41,7 +42,7 @@ function newKernel(): { kernel: Kernel; slot: Slot } {
     maxLineBytes: BLOCK_BYTES,
     keepsRejects: true,
   });
-  return { kernel: new Kernel(layout), slot: new Slot(layout, layout.slots[0]!) };
+  return { kernel: new Kernel(layout, kernelModule(layout)), slot: new Slot(layout, layout.slots[0]!) };
 }
 
 /** Returns whether a line, each character a byte, is a JSON object or blank. */

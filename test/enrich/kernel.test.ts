@@ -10,6 +10,7 @@ import { RANGE_FILE } from '../../src/database/release.js';
 import { Kernel, Slot } from '../../src/enrich/kernel/kernel.js';
 import { layOut } from '../../src/enrich/kernel/layout.js';
 import { MemoryPlan } from '../../src/enrich/kernel/memory-plan.js';
+import { kernelModule } from '../../src/enrich/kernel/module.js';
 import { parseFields } from '../../src/enrich/options.js';
 import { CountrySummary } from '../../src/enrich/query.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
@@ -39,7 +40,7 @@ function recordFinder(file: RangeFile, plan?: MemoryPlan): (text: string) => num
     maxLineBytes: 1024,
     keepsRejects: false,
   });
-  const kernel = new Kernel(layout);
+  const kernel = new Kernel(layout, kernelModule(layout));
   const slot = new Slot(layout, layout.slots[0]!);
   const counts = new BigUint64Array(layout.memory.buffer, layout.recordCounts![0], file.records.length);
   return (text) => {

@@ -42,7 +42,7 @@ function pairsOf(line: string, keys: string[]) {
       const before = line.slice(0, index);
       if (values[field] !== undefined || !before.endsWith(key)) return;
       const at = before.length - key.length;
-      if (/[\w.\x80-\xff-]/.test(before[at - 1] ?? ' ')) return;
+      if (/[\w.=\x80-\xff-]/.test(before[at - 1] ?? ' ')) return;
       values[field] = quoted?.[1] ?? plain;
       isTabbed ||= before[at - 1] === '\t' || rest[quoted?.[0].length ?? plain.length] === '\t';
     });

@@ -8,6 +8,7 @@ import { type Answers, Batch, serverAnswers } from '../../src/page/batch.js';
 import { Entries, type Order, type SortColumn } from '../../src/page/entries.js';
 import { readText } from '../../src/page/input.js';
 import type { Row } from '../../src/page/results.js';
+import { pageKernel } from '../support/page-kernel.js';
 
 const US: Country = { country: 'United States', country_code: 'US', is_eu: false };
 const DE: Country = { country: 'Germany', country_code: 'DE', is_eu: true };
@@ -31,9 +32,9 @@ const answers: Answers = {
 };
 
 async function read(source: Blob): Promise<string> {
-  let text = '';
-  for await (const piece of readText(source)) text += piece;
-  return text;
+  const pieces: Uint8Array[] = [];
+  for await (const piece of readText(source)) pieces.push(piece);
+  return new TextDecoder().decode(Buffer.concat(pieces));
 }
 
 describe('the entries of a batch', () => {
@@ -97,7 +98,12 @@ describe('the entries of a batch', () => {
 
 describe('a batch', () => {
   it('counts what it finds, with the reason for no country', async () => {
-    const batch = new Batch(new Blob(['name and ip\na 8.8.8.0\nb 80.0.0.1 and 80.0.0.2\n\nword\n']), 10);
+    const batch = new Batch(
+      new Blob(['name and ip\na 8.8.8.0\nb 80.0.0.1 and 80.0.0.2\n\nword\n']),
+      10,
+      '',
+      pageKernel,
+    );
     await batch.read(ALWAYS, () => {});
     await batch.run(answers, ALWAYS, () => {});
     expect(batch.progress()).toMatchObject({
@@ -119,7 +125,7 @@ describe('a batch', () => {
     });
     let fails = true;
     const list = Array.from({ length: 14 }, (_, index) => `80.0.0.${index}`);
-    const batch = new Batch(new Blob([list.join('\n')]), 100);
+    const batch = new Batch(new Blob([list.join('\n')]), 100, '', pageKernel);
     await batch.read(ALWAYS, () => {});
     await expect(batch.run(server, controller.signal, () => {})).rejects.toThrow('abort');
     expect(batch.done).toBe(6);

@@ -388,7 +388,7 @@ describe.skipIf(!hasChromium())('the pages', () => {
     );
     await page.selectOption('#log', 'cloudtrail');
     await useFile(page, 'trail.json', '{"Records":\n[{"sourceIPAddress":"8.8.8.8"},\n{"sourceIPAddress":"::"}]}');
-    await says(page, '#status', /^Done: 2 addresses in 1 line, .*Read as cloudtrail/);
+    await says(page, '#status', /^Done: 2 addresses in 3 lines, .*Read as cloudtrail/);
     expect(await violations(page)).toEqual([]);
     await page.selectOption('#log', '');
     await useFile(page, 'truncated.gz', gzipSync(addresses(5_000).join('\n')).subarray(0, 3_000));

@@ -17,6 +17,7 @@ const FILE_TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
+  '.wasm': 'application/wasm',
 };
 /** Whether a client takes gzip (RFC 9110 section 12.5.3). */
 function acceptsGzip(header: string | string[] | undefined): boolean {
@@ -44,7 +45,8 @@ export interface PageSettings {
 export function contentSecurityPolicy(others: readonly string[]): string {
   return [
     "default-src 'none'",
-    "script-src 'self'",
+    // The kernel of the page's worker is WebAssembly. No text becomes JavaScript.
+    "script-src 'self' 'wasm-unsafe-eval'",
     "style-src 'self'",
     "img-src 'self'",
     ['connect-src', "'self'", ...others].join(' '),

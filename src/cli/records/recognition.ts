@@ -1,16 +1,11 @@
 /** What the commands that process records find in their inputs if no flag says it. */
+import { type DetectedFields, describe, optionsOf } from '../../enrich/detection.js';
 import type { EnrichRequest } from '../../enrich/enrich.js';
 import { splitSpec } from '../../enrich/field-path.js';
-import { type DetectedFields, describe, findFields } from '../../enrich/find-fields.js';
+import { findFields } from '../../enrich/find-fields.js';
 import { addressNames } from '../../enrich/known-logs.js';
 import { formsOf, logOf, recognizeLog, withoutJson } from '../../enrich/logs.js';
-import {
-  type FormatName,
-  type InputOptions,
-  parseEnrichOptions,
-  parseLogOptions,
-  type RequestedOptions,
-} from '../../enrich/options.js';
+import type { FormatName, InputOptions } from '../../enrich/options.js';
 import { type OptionValues, printNote, text } from '../command.js';
 import { flagOf, logsOf, requestedOptions } from './flags.js';
 
@@ -26,13 +21,6 @@ function finderOf(values: OptionValues): (text: string, isWhole: boolean, name: 
     const found = findFields(head, isWhole, given, addressNames(), name);
     return found && specs ? { ...found, field: specs } : found;
   };
-}
-
-/** Returns the options that were found; a flag that is given stays. */
-function optionsOf(found: DetectedFields, requested: RequestedOptions): RequestedOptions {
-  const { format, items, delimiter, header, field, lenient, inText } = found;
-  const { lenient: isLenient = lenient, inText: isInText = inText } = requested;
-  return { format, items, delimiter, header: header ?? true, field, lenient: isLenient, inText: isInText };
 }
 
 /** Says what was looked for, and what to do. */
@@ -73,10 +61,7 @@ export function recognitionOf(values: OptionValues): Recognition | undefined {
       this.publicElsewhere ??= guessed.publicElsewhere;
     },
     optionsFor(guessed) {
-      this.options =
-        'log' in guessed
-          ? parseLogOptions(requested, guessed.log, flagOf)
-          : parseEnrichOptions({ ...requested, ...optionsOf(guessed, requested) }, flagOf);
+      this.options = optionsOf(guessed, requested, flagOf);
       return this.options;
     },
   };

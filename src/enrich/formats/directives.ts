@@ -144,7 +144,10 @@ export class DirectiveTable {
     const added = this.#readColumns(names).map((name) => SPACE + name);
     const output = Buffer.concat([body, Buffer.from(added.join('')), ending]);
     const next = passages.findIndex(({ from, to }) => from >= at && to > 0);
-    passages.splice(next < 0 ? passages.length : next, 0, { from: at, to: at + line.length, kind: 'text', output });
+    passages.splice(next < 0 ? passages.length : next, 0, {
+      ...{ from: at, to: at + line.length, kind: 'text', output },
+      shape: this.#takeShape(),
+    });
   }
 
   #error(problem: string): AtlasError {

@@ -2,8 +2,6 @@
  * Tables with a header line: CSV and TSV as in RFC 4180, with `\n` or `\r\n`; a quote inside an unquoted cell is literal.
  * This file has what concerns the header. The kernel reads the records, and appends the cells of the results.
  */
-import { createRequire } from 'node:module';
-import type { parse as Parse } from 'csv-parse/sync';
 import { parseAddress } from '../../address/parse.js';
 import { AtlasError, misuse } from '../../errors.js';
 import type { EnrichCounts } from '../counts.js';
@@ -12,6 +10,7 @@ import type { Chunk, Passage } from '../input/chunk-buffer.js';
 import type { TableShape } from '../kernel/layout.js';
 import { type EnrichOptions, pathsOf, type TableInput, wantedPaths } from '../options.js';
 import { passesOthers } from '../query.js';
+import { cellsOf } from '../table-text.js';
 import { cellText } from './results.js';
 
 const NEWLINE = 10;
@@ -71,18 +70,13 @@ function splitEnding(record: string): [body: string, ending: string] {
 }
 
 /** Returns the first record of a part of a table, with its line ending, and its cells. */
-function firstRecord(bytes: Uint8Array, delimiter: string): { cells: string[]; length: number } {
-  // Not imported: other formats do not need it, and its files take as long to load as half of this program.
-  const { parse } = createRequire(import.meta.url)('csv-parse/sync') as { parse: typeof Parse };
-  const [first] = parse(bytes, {
-    delimiter,
-    record_delimiter: ['\r\n', '\n'],
-    relax_column_count: true,
-    relax_quotes: true,
-    to: 1,
-    info: true,
-  }) as unknown as { record: string[]; info: { bytes: number } }[];
-  return { cells: first!.record, length: first!.info.bytes };
+function firstRecord(bytes: Buffer, delimiter: string): { cells: string[]; length: number } {
+  for (let newline = bytes.indexOf(NEWLINE); ; newline = bytes.indexOf(NEWLINE, newline + 1)) {
+    const length = newline < 0 ? bytes.length : newline + 1;
+    const [body] = splitEnding(bytes.toString('utf8', 0, length));
+    const { cells, isOpen } = cellsOf(body, delimiter);
+    if (!isOpen || newline < 0) return { cells, length };
+  }
 }
 
 /**
@@ -218,17 +212,17 @@ export class Table {
     const line = text.toString('utf8', at, end);
     if (/^\r?\n$/.test(line)) return end - at;
     const names = wantedPaths(this.#options).map(pathText);
-    const cellsOf = (one: string): string[] =>
+    const cellsOfLine = (one: string): string[] =>
       one
         .trimEnd()
         .split(this.#input.delimiter)
         .map((cell) => cell.replace(/^"(.*)"$/, '$1'));
-    const isHeader = (one: string): boolean => names.some((name) => cellsOf(one).includes(name));
+    const isHeader = (one: string): boolean => names.some((name) => cellsOfLine(one).includes(name));
     if (this.#input.hasHeader) {
       const isBefore = line.startsWith('#') || nextLines(text, end, MAX_TITLES).some(isHeader);
       return isBefore && !isHeader(line) ? end - at : 0;
     }
-    const cells = cellsOf(line);
+    const cells = cellsOfLine(line);
     const isUsed = names.some((name) => parseAddress(cells[Number(name) - 1] ?? '', new Uint32Array(4)) !== 0);
     return line.startsWith('#') && !isUsed ? end - at : 0;
   }

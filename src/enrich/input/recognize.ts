@@ -8,8 +8,9 @@
 import { parseAddress } from '../../address/parse.js';
 import { AtlasError } from '../../errors.js';
 import type { FilePart } from '../../file-part.js';
+import type { DetectedFields, Detection } from '../detection.js';
 import { pathText } from '../field-path.js';
-import { type DetectedFields, type Detection, isDecided, sampleOf } from '../find-fields.js';
+import { isDecided, sampleOf } from '../find-fields.js';
 import type { DetectedLog } from '../logs.js';
 import type { InputOptions, KernelInput } from '../options.js';
 import { cellsOf } from '../table-text.js';

@@ -1,7 +1,4 @@
-/** Loads and runs the kernel, a WebAssembly module compiled from assembly/, in a memory that layout.ts has laid out. */
-import { readFileSync } from 'node:fs';
-import { causedError } from '../../errors.js';
-import { packageFile } from '../../package-root.js';
+/** Runs the kernel, a WebAssembly module compiled from assembly/, in a memory that layout.ts has laid out. */
 import { NETWORKS } from '../../rangefile/partitions.js';
 import type { NetworkFile, UnreadColumns } from '../../rangefile/reader.js';
 import type { EnrichCounts } from '../counts.js';
@@ -32,32 +29,6 @@ interface Exports {
   readonly itemsEnd: WebAssembly.Global;
   readonly closingBracket: WebAssembly.Global;
   readonly strayItemEnd: WebAssembly.Global;
-}
-
-/** The same module twice: a module declares whether its memory is shared. */
-const MODULE_FILES = {
-  shared: 'dist/src/enrich/kernel/kernel-shared.wasm',
-  alone: 'dist/src/enrich/kernel/kernel-alone.wasm',
-} as const;
-
-const compiled: { -readonly [Kind in keyof typeof MODULE_FILES]?: WebAssembly.Module } = {};
-
-/**
- * Returns the compiled module for a memory; it can be sent to another thread.
- *
- * @throws AtlasError E_FAULT if the package was not built
- */
-export function kernelModule({ memory }: KernelLayout): WebAssembly.Module {
-  const kind = memory.buffer instanceof SharedArrayBuffer ? 'shared' : 'alone';
-  if (compiled[kind] === undefined) {
-    const path = packageFile(MODULE_FILES[kind]);
-    try {
-      compiled[kind] = new WebAssembly.Module(readFileSync(path));
-    } catch (error) {
-      throw causedError('E_FAULT', `${path} cannot be loaded`, error, 'run "npm run build"');
-    }
-  }
-  return compiled[kind];
 }
 
 /** A slot as the host sees it: its input, its output, its header. */
@@ -212,15 +183,11 @@ export class Kernel {
   /**
    * That of the first thread makes the lookup tables; the others must not begin before it has made all, see {@link makeTables6}.
    *
+   * @param module see module.ts
    * @param thread number of the thread, whose working areas it uses; 0 is the first one
    * @param unread the columns that were not read yet
    */
-  constructor(
-    layout: KernelLayout,
-    thread = 0,
-    module: WebAssembly.Module = kernelModule(layout),
-    unread?: UnreadColumns,
-  ) {
+  constructor(layout: KernelLayout, module: WebAssembly.Module, thread = 0, unread?: UnreadColumns) {
     const env = { memory: layout.memory, readIPv6: () => this.makeTables6() };
     const instance = new WebAssembly.Instance(module, { env });
     this.#exports = instance.exports as unknown as Exports;

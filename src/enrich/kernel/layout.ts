@@ -366,9 +366,10 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
   };
 }
 
-/** Returns the bytes that the addresses in a record take, of which the shortest is `::1` and a separator. */
+/** Returns the bytes that the addresses in a record take: the shortest is `::1` and a separator, and elements can be those of several paths. */
 function locatedBytes(options: EnrichOptions, bytes: number): number {
-  return options.locates ? (abi.LOCATED_BYTES / 4) * wantedPaths(options).length * bytes : 0;
+  const paths = 1 + wantedPaths(options).filter(hasElements).length;
+  return options.locates ? (abi.LOCATED_BYTES / 4) * paths * bytes : 0;
 }
 
 /** Reserves the working areas of a thread. */

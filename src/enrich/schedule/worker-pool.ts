@@ -2,8 +2,8 @@
 import type { Worker } from 'node:worker_threads';
 import { type AtlasError, endedEarly, messageOf } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
-import { kernelModule } from '../kernel/kernel.js';
 import type { KernelLayout } from '../kernel/layout.js';
+import { kernelModule } from '../kernel/module.js';
 import { WorkQueue } from './work-queue.js';
 
 /**

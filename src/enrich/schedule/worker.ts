@@ -7,7 +7,7 @@ import type { WorkerEvent, WorkerStart } from './worker-pool.js';
 
 const port = parentPort!;
 port.once('message', ({ layout, thread, module, queue: shared }: WorkerStart) => {
-  const kernel = new Kernel(layout, thread, module);
+  const kernel = new Kernel(layout, module, thread);
   const queue = new WorkQueue(shared);
   const memory = new Uint8Array(layout.memory.buffer);
 

@@ -20,7 +20,7 @@ const CLOSING_BRACE: u32 = 125;
 const SPACED: u32 = 0;
 const TABBED: u32 = 1;
 
-/** Returns whether a byte before a key would be a part of it. */
+/** Returns whether a byte before a key would be a part of it, or makes it a value: after an equals sign, a client may have written it. */
 @inline function isKeyByte(byte: u32): bool {
   return (
     (byte | 32) - LETTER_A < 26 ||
@@ -28,6 +28,7 @@ const TABBED: u32 = 1;
     byte == UNDERSCORE ||
     byte == DOT ||
     byte == MINUS ||
+    byte == EQUALS ||
     byte >= FIRST_NON_ASCII
   );
 }

@@ -188,6 +188,8 @@ export function roleOf(address: usize, start: usize, grammar: usize): u32 {
     if (load<u8>(end - 1) == <u8>OPENING_BRACKET || load<u8>(end - 1) == <u8>OPENING_PARENTHESIS) skips = true;
   }
   const found = roleOfName(end, start);
+  // A value that looks like a pair of its own, as in ruser=rhost=192.0.2.1.
+  if (nameStart > start && nameStart < end && load<u8>(end) == <u8>EQUALS && load<u8>(nameStart - 1) == <u8>EQUALS) return ROLE_UNTRUSTED;
   if (found != ROLE_UNNAMED || !skips || nameStart == end) return found;
   // The name of a host or of an interface before the address itself.
   end = nameStart;

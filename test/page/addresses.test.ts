@@ -1,16 +1,19 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { AddressReader, type Entry } from '../../src/page/extract.js';
+import { AddressFinder, type Entry } from '../../src/page/addresses.js';
+import { pageKernel } from '../support/page-kernel.js';
 import { addressesIn, isAddress, TEXT } from '../support/text-twin.js';
+
+const kernel = await pageKernel();
 
 /** Reads a text in pieces of a size. */
 function read(text: string, size = text.length || 1, limit = 1_000_000) {
-  const reader = new AddressReader(limit);
   const entries: Entry[] = [];
-  for (let at = 0; at < text.length; at += size)
-    for (const entry of reader.read(text.slice(at, at + size))) entries.push(entry);
-  for (const entry of reader.end()) entries.push(entry);
-  return { entries, lines: reader.linesWithoutAddress, isFull: reader.isFull };
+  const finder = new AddressFinder(kernel, undefined, undefined, limit, (entry) => entries.push(entry));
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += size) finder.read(bytes.subarray(at, at + size));
+  finder.end();
+  return { entries, lines: finder.linesWithoutAddress, isFull: finder.isFull };
 }
 
 describe('addresses in text', () => {
