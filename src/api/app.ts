@@ -76,8 +76,7 @@ function createFastify(context: Context): FastifyInstance {
     rewriteUrl: (request) => decodableTarget(request.url!),
     // A number in a batch is an error; it must not become a string.
     ajv: { customOptions: { coerceTypes: false, removeAdditional: false, useDefaults: false } },
-    frameworkErrors: (_error, request, reply) =>
-      responder.error(request as FastifyRequest, reply as unknown as FastifyReply, 'bad_request'),
+    frameworkErrors: (_error, _request, reply) => responder.error(reply as unknown as FastifyReply, 'bad_request'),
     genReqId: () => '',
   });
   app.addSchema(wireSchema());
@@ -94,12 +93,12 @@ function addErrors(app: FastifyInstance, context: Context): void {
     const path = pathOf(request.raw.url!);
     const allowed = allowedMethods(path);
     if (request.method === 'OPTIONS') {
-      responder.options(request, reply, allowed);
+      responder.options(reply, allowed);
       return;
     }
-    if (needsKey(path) && context.authenticate(request, reply) === undefined) return;
-    if (allowed === undefined) responder.error(request, reply, 'not_found');
-    else responder.error(request, reply, 'method_not_allowed', ['allow', allowed]);
+    if (needsKey(path) && context.authenticate(reply) === undefined) return;
+    if (allowed === undefined) responder.error(reply, 'not_found');
+    else responder.error(reply, 'method_not_allowed', ['allow', allowed]);
   }
 
   // A context of its own, so that the requests of the routes do not call the hook.
@@ -113,7 +112,7 @@ function addErrors(app: FastifyInstance, context: Context): void {
     if (wire === 'internal') deps.log.error(errorFields(error), 'a request failed');
     // Fastify asks to end the connection if it did not read the body. A body that could not be parsed was read.
     const unread = reply.hasHeader('connection') && !(error instanceof BodyError);
-    responder.error(request, reply, wire, unread ? ['connection', 'close'] : []);
+    responder.error(reply, wire, unread ? ['connection', 'close'] : []);
   });
 }
 
@@ -138,7 +137,7 @@ function addRoutes(app: FastifyInstance, context: Context, page: Page, handlers:
   const checkHost = hostCheck(context.deps.baseUrls ?? {}, context.deps.page);
 
   function checkKey(request: FastifyRequest, reply: FastifyReply, done: () => void): void {
-    const key = context.authenticate(request, reply);
+    const key = context.authenticate(reply);
     if (key === undefined) return;
     request.apiKey = key;
     done();
@@ -147,7 +146,7 @@ function addRoutes(app: FastifyInstance, context: Context, page: Page, handlers:
   /** Adds the check of the key to a handler. For requests without a body this does what a hook would do, in less time. */
   function withKey(handler: Handler, isOwn: boolean): Handler {
     return (request, reply) => {
-      const key = context.authenticate(request, reply, isOwn);
+      const key = context.authenticate(reply, isOwn);
       if (key === undefined) return undefined;
       request.apiKey = key;
       return handler(request, reply);
@@ -158,13 +157,8 @@ function addRoutes(app: FastifyInstance, context: Context, page: Page, handlers:
   function withHost(handler: Handler): Handler {
     return (request, reply) => {
       if (checkHost(request.headers.host)) return handler(request, reply);
-      if (!wantsHtml(request.headers.accept)) return context.responder.error(request, reply, 'host_refused');
-      return page.sendHtml(
-        request,
-        reply,
-        hostHtml(requestedUrl(request), page.assets),
-        WIRE_ERRORS.host_refused.status,
-      );
+      if (!wantsHtml(request.headers.accept)) return context.responder.error(reply, 'host_refused');
+      return page.sendHtml(reply, hostHtml(requestedUrl(request), page.assets), WIRE_ERRORS.host_refused.status);
     };
   }
 
@@ -178,7 +172,7 @@ function addRoutes(app: FastifyInstance, context: Context, page: Page, handlers:
       ...(isBatch ? { schema: { body: definition('BatchRequest') } } : {}),
       onRequest: needsKey && method !== 'GET' ? [checkKey] : [],
       // An asynchronous hook; Fastify stops after it if the request was answered.
-      preParsing: isBatch ? [async (request, reply) => checkBatch(context, request, reply)] : [],
+      preParsing: isBatch ? [async (_, reply) => checkBatch(context, reply)] : [],
       handler: needsKey && method === 'GET' ? withKey(handler, isOwn) : checksHost ? withHost(handler) : handler,
     });
   }

@@ -340,33 +340,6 @@ export class WorkerCluster implements Cluster {
   }
 }
 
-/** The primary as a worker sees it: a message to it, and one back. */
-class Primary {
-  readonly #tell: (message: FromWorker) => void;
-  readonly #waiting = new Map<number, (answer: Answer) => void>();
-  #last = 0;
-
-  constructor(tell: (message: FromWorker) => void) {
-    this.#tell = tell;
-  }
-
-  /** Asks; the answer is of the kind that belongs to the question. */
-  ask<Kind extends Answer>(question: Question): Promise<Kind> {
-    const request = ++this.#last;
-    return new Promise((resolve) => {
-      this.#waiting.set(request, resolve as (answer: Answer) => void);
-      this.#tell({ type: 'ask', request, question });
-    });
-  }
-
-  /** Passes an answer on. */
-  answered(request: number, answer: Answer): void {
-    const resolve = this.#waiting.get(request);
-    this.#waiting.delete(request);
-    resolve?.(answer);
-  }
-}
-
 /**
  * Runs a worker: does what the primary says until it is told to stop.
  *
@@ -378,18 +351,22 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
   const tell = (message: FromWorker): void => {
     process.send?.(message);
   };
-  const primary = new Primary(tell);
+  const waiting = new Map<number, (answer: Answer) => void>();
+  let asked = 0;
+  /** Asks the primary; the answer is of the kind that belongs to the question. */
+  const ask = <Kind extends Answer>(question: Question): Promise<Kind> =>
+    new Promise((resolve) => {
+      waiting.set(++asked, resolve as (answer: Answer) => void);
+      tell({ type: 'ask', request: asked, question });
+    });
   const rates: RateStore = {
-    reserve: (keyId, limit, needed, upTo) => primary.ask<Reservation>({ do: 'reserve', keyId, limit, needed, upTo }),
+    reserve: (keyId, limit, needed, upTo) => ask<Reservation>({ do: 'reserve', keyId, limit, needed, upTo }),
   };
-
   const limiter = new RateLimiter(rates, RATE_RESERVED_SHARE);
 
   async function listen(secret: string): Promise<void> {
     try {
-      const port = await server.listen(limiter, Buffer.from(secret, 'base64'), (request) =>
-        primary.ask<KeyOutcome>(request),
-      );
+      const port = await server.listen(limiter, Buffer.from(secret, 'base64'), ask<KeyOutcome>);
       tell({ type: 'listening', port });
     } catch (error) {
       if (!(error instanceof AtlasError)) throw error;
@@ -421,7 +398,8 @@ export async function runWorker(settings: ServeSettings, log: Log): Promise<bool
           listening = listen(message.secret);
           break;
         case 'answer':
-          primary.answered(message.request, message.answer);
+          waiting.get(message.request)?.(message.answer);
+          waiting.delete(message.request);
           break;
         case 'used':
           limiter.note(message.keyId, message.used);

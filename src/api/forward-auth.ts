@@ -107,21 +107,14 @@ function prepare(
   };
 }
 
-export class Gate {
-  readonly rule: GateRule;
-  #release: ServedRelease | undefined;
-  #decide: (ip: string) => GateDecision | undefined = () => undefined;
+/** Returns what a rule says about an address, by a release; undefined if the text is no address. */
+export type Gate = (ip: string, release: ServedRelease) => GateDecision | undefined;
 
-  constructor(rule: GateRule) {
-    this.rule = rule;
-  }
-
-  /** Returns what the rule says about an address; undefined if the text is no address. */
-  decide(ip: string, release: ServedRelease): GateDecision | undefined {
-    if (release !== this.#release) {
-      this.#decide = prepare(this.rule, release);
-      this.#release = release;
-    }
-    return this.#decide(ip);
-  }
+/** Returns the function that applies a rule. It is prepared once for each release. */
+export function gateOf(rule: GateRule): Gate {
+  let prepared: { release: ServedRelease; decide: ReturnType<typeof prepare> } | undefined;
+  return (ip, release) => {
+    if (prepared?.release !== release) prepared = { release, decide: prepare(rule, release) };
+    return prepared.decide(ip);
+  };
 }

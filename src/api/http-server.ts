@@ -1,4 +1,5 @@
 /** The HTTP server in front of the app: limits of size and time, and JSON for input that is not a request. */
+import { once } from 'node:events';
 import {
   type IncomingMessage,
   type RequestListener,
@@ -296,14 +297,8 @@ export class ApiHttpServer extends Server {
 }
 
 /** Listens; port 0 for any free one. */
-export function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ host, port }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
+export async function listen(server: Server, host: string, port: number): Promise<void> {
+  await once(server.listen({ host, port }), 'listening');
 }
 
 /**

@@ -90,30 +90,35 @@ export class RequestMetrics {
   }
 }
 
+/** Adds a gauge; it has no value while there is none to measure. */
+function addGauge(registry: Registry, name: string, help: string, measure: () => number | undefined): void {
+  const registers = [registry];
+  new Gauge({
+    ...{ name, help, registers },
+    collect() {
+      const value = measure();
+      if (value === undefined) this.remove();
+      else this.set(value);
+    },
+  });
+}
+
 /** Adds the metrics of pulls from a signed repository. They have no values if the data directory has had no pull. */
 export function addPullMetrics(dataDir: string, registry: Registry): void {
-  const gauge = (name: string, help: string, measure: (state: PullState) => number | undefined): void => {
-    new Gauge({
-      name,
-      help,
-      registers: [registry],
-      collect() {
-        const state = readPullState(dataDir);
-        const value = state === undefined ? undefined : measure(state);
-        if (value === undefined) this.remove();
-        else this.set(value);
-      },
+  const add = (name: string, help: string, measure: (state: PullState) => number | undefined): void =>
+    addGauge(registry, name, help, () => {
+      const state = readPullState(dataDir);
+      return state && measure(state);
     });
-  };
-  gauge(
+  add(
     'ipatlas_release_signature_expires_seconds',
     'Time until the first of the signatures of the repository expires that this node has seen; negative afterwards.',
     (state) => secondsToExpiry(state),
   );
-  gauge('ipatlas_pull_failed', 'Whether the last pull from the repository failed: 1 or 0.', ({ problem }) =>
+  add('ipatlas_pull_failed', 'Whether the last pull from the repository failed: 1 or 0.', ({ problem }) =>
     problem === null ? 0 : 1,
   );
-  gauge(
+  add(
     'ipatlas_pull_success_age_seconds',
     'Time since the last pull after which the release of the repository was current.',
     ({ succeeded }) => (succeeded === null ? undefined : (Date.now() - Date.parse(succeeded)) / 1000),
@@ -137,17 +142,12 @@ export class ReleaseMetrics {
       labelNames: ['release'],
       registers,
     });
-    const dataDate = (): string | undefined => this.#dataDate;
-    new Gauge({
-      name: 'ipatlas_release_age_seconds',
-      help: 'Age of the data of the release that is served: time since the day that it is from (its midnight, UTC); if that day is not known, since the as-of date.',
-      registers,
-      collect() {
-        const date = dataDate();
-        if (date === undefined) this.remove();
-        else this.set(releaseAge({ as_of: date }));
-      },
-    });
+    addGauge(
+      this.registry,
+      'ipatlas_release_age_seconds',
+      'Age of the data of the release that is served: time since the day that it is from (its midnight, UTC); if that day is not known, since the as-of date.',
+      () => (this.#dataDate === undefined ? undefined : releaseAge({ as_of: this.#dataDate })),
+    );
     this.#dateProblems = new Gauge({
       name: 'ipatlas_source_date_problems',
       help: 'Sources of the release that is served whose date is in the future or older than before, so that it does not count.',
@@ -180,14 +180,8 @@ export class ReleaseMetrics {
 
 /** Adds the metric of rates that several servers share. */
 export function addSharedRateMetric(rates: { readonly isShared: boolean }, registry: Registry): void {
-  new Gauge({
-    name: 'ipatlas_rates_shared',
-    help: '1 while rates are counted in Redis together with the other servers, 0 while Redis does not answer.',
-    registers: [registry],
-    collect() {
-      this.set(rates.isShared ? 1 : 0);
-    },
-  });
+  const help = '1 while rates are counted in Redis together with the other servers, 0 while Redis does not answer.';
+  addGauge(registry, 'ipatlas_rates_shared', help, () => (rates.isShared ? 1 : 0));
 }
 
 /** The metrics of one process that answers requests. */

@@ -9,7 +9,7 @@
  * kernel as one string. `end` would add an empty string, and Node would copy both to memory of their own for a vectored
  * write, which costs a sixth of all processor time of a lookup.
  */
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { WIRE_ERRORS, type WireError } from '../errors.js';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
@@ -69,16 +69,15 @@ export class Responder {
    * @throws TypeError if a header has an invalid character; nothing is sent then
    */
   json(
-    request: FastifyRequest,
     reply: FastifyReply,
     status: number,
     json: string,
     headers = NO_HEADERS,
     encoding: 'utf8' | 'latin1' = 'utf8',
   ): undefined {
-    const all = this.#headers(request, headers);
+    const all = this.#headers(reply, headers);
     all.push(...PRIVATE, 'content-type', JSON_TYPE, 'content-length', String(Buffer.byteLength(json, encoding)));
-    write(reply, status, all, request.method === 'HEAD' ? '' : json, encoding);
+    write(reply, status, all, reply.request.method === 'HEAD' ? '' : json, encoding);
   }
 
   /**
@@ -86,31 +85,24 @@ export class Responder {
    *
    * @param type value of `Content-Type`
    */
-  document(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    status: number,
-    type: string,
-    body: string,
-    headers: Headers,
-  ): undefined {
+  document(reply: FastifyReply, status: number, type: string, body: string, headers: Headers): undefined {
     const all = this.#withClosing([...this.#served, ...headers]);
     all.push('content-type', type, 'content-length', String(Buffer.byteLength(body)));
-    write(reply, status, all, request.method === 'HEAD' ? '' : body);
+    write(reply, status, all, reply.request.method === 'HEAD' ? '' : body);
   }
 
   /** Sends a file that any page may read, with the same headers to all: shared caches may keep it. */
-  bytes(request: FastifyRequest, reply: FastifyReply, bytes: Uint8Array, headers: Headers): undefined {
+  bytes(reply: FastifyReply, bytes: Uint8Array, headers: Headers): undefined {
     const all = this.#withClosing([...this.#commonForBrowsers, ...headers]);
     all.push('content-type', 'application/octet-stream', 'content-length', String(bytes.length));
     reply.raw.writeHead(200, all);
     reply.hijack();
-    reply.raw.end(request.method === 'HEAD' ? undefined : bytes);
+    reply.raw.end(reply.request.method === 'HEAD' ? undefined : bytes);
   }
 
   /** Sends a response without a body, which no cache may keep. */
-  empty(request: FastifyRequest, reply: FastifyReply, status: number, headers: Headers): undefined {
-    const all = this.#headers(request, headers);
+  empty(reply: FastifyReply, status: number, headers: Headers): undefined {
+    const all = this.#headers(reply, headers);
     all.push(...PRIVATE, 'content-length', '0');
     write(reply, status, all, '');
   }
@@ -121,16 +113,10 @@ export class Responder {
   }
 
   /** Sends an error. @param more to say, which must not have anything of the request */
-  error(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    error: WireError,
-    headers = NO_HEADERS,
-    more?: string,
-  ): undefined {
+  error(reply: FastifyReply, error: WireError, headers = NO_HEADERS, more?: string): undefined {
     const { status, message } = WIRE_ERRORS[error];
     const body = more === undefined ? ERROR_BODIES[error] : JSON.stringify({ error: `${message}; ${more}` });
-    this.json(request, reply, status, body, headers);
+    this.json(reply, status, body, headers);
   }
 
   /**
@@ -138,15 +124,15 @@ export class Responder {
    *
    * @param allowed value of `Allow`, if the path has a route
    */
-  options(request: FastifyRequest, reply: FastifyReply, allowed: string | undefined): undefined {
-    const all = this.#headers(request, allowed === undefined ? NO_HEADERS : ['allow', allowed]);
+  options(reply: FastifyReply, allowed: string | undefined): undefined {
+    const all = this.#headers(reply, allowed === undefined ? NO_HEADERS : ['allow', allowed]);
     all.push('access-control-allow-methods', CORS_METHODS);
     all.push('access-control-allow-headers', CORS_REQUEST_HEADERS);
     all.push('access-control-max-age', CORS_MAX_AGE_S);
     write(reply, 204, all, '');
   }
 
-  #headers(request: FastifyRequest, more: Headers): string[] {
+  #headers({ request }: FastifyReply, more: Headers): string[] {
     const common = request.headers.origin === undefined ? this.#common : this.#commonForBrowsers;
     return this.#withClosing([...common, ...more]);
   }

@@ -1,7 +1,7 @@
 /** The formats of `ipatlas export`, in one table. */
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
 import { cidr, csv } from './csv.js';
-import { haproxy, nginx } from './maps.js';
+import { codeLines } from './maps.js';
 import { type MmdbLabels, mmdb } from './mmdb/mmdb.js';
 import type { Selection } from './ranges.js';
 import { type SetFormat, setFile } from './sets.js';
@@ -31,55 +31,27 @@ export interface Format {
 /** The schemes that are a block for each IPv4 block: Teredo would be 2^64 blocks each, which only a tree can share. */
 const LISTABLE: readonly EmbeddedScheme[] = ['6to4', 'nat64'];
 
+function trees(summary: string): Format {
+  const write = (request: ExportRequest) => mmdb(request, request);
+  return { summary, isBinary: true, schemes: EMBEDDED_SCHEMES, embedded: LISTABLE, write };
+}
+
+function lines(summary: string, write: Format['write'], embedded: Format['embedded'] = []): Format {
+  return { summary, isBinary: false, schemes: LISTABLE, embedded, write };
+}
+
 /** Returns the format of a firewall. */
 function sets(name: SetFormat, summary: string): Format {
-  const write = (request: ExportRequest) => setFile(name, request, request.title, request.setName);
-  return { summary, isBinary: false, schemes: LISTABLE, embedded: [], write };
+  return lines(summary, (request) => setFile(name, request, request.title, request.setName));
 }
 
 export const FORMATS = {
-  mmdb: {
-    summary: 'MaxMind DB 2.0, records of the GeoIP2 Country shape',
-    isBinary: true,
-    schemes: EMBEDDED_SCHEMES,
-    embedded: LISTABLE,
-    write: (request) => mmdb(request, request),
-  },
-  'asn-mmdb': {
-    summary: 'MaxMind DB 2.0, records of the GeoLite2 ASN shape',
-    isBinary: true,
-    schemes: EMBEDDED_SCHEMES,
-    embedded: LISTABLE,
-    write: (request) => mmdb(request, request),
-  },
-  csv: {
-    summary: 'a table of ranges: start,end,country_code,country,is_eu',
-    isBinary: false,
-    schemes: LISTABLE,
-    embedded: [],
-    write: csv,
-  },
-  cidr: {
-    summary: 'a table of CIDR blocks: network,country_code,country,is_eu',
-    isBinary: false,
-    schemes: LISTABLE,
-    embedded: [],
-    write: cidr,
-  },
-  nginx: {
-    summary: 'lines for a geo block of nginx',
-    isBinary: false,
-    schemes: LISTABLE,
-    embedded: LISTABLE,
-    write: (request) => nginx(request, request.title),
-  },
-  haproxy: {
-    summary: 'a map for map_ip of HAProxy',
-    isBinary: false,
-    schemes: LISTABLE,
-    embedded: LISTABLE,
-    write: (request) => haproxy(request, request.title),
-  },
+  mmdb: trees('MaxMind DB 2.0, records of the GeoIP2 Country shape'),
+  'asn-mmdb': trees('MaxMind DB 2.0, records of the GeoLite2 ASN shape'),
+  csv: lines('a table of ranges: start,end,country_code,country,is_eu', csv),
+  cidr: lines('a table of CIDR blocks: network,country_code,country,is_eu', cidr),
+  nginx: lines('lines for a geo block of nginx', (request) => codeLines(request, ';\n'), LISTABLE),
+  haproxy: lines('a map for map_ip of HAProxy', (request) => codeLines(request, '\n'), LISTABLE),
   nft: sets('nft', 'two sets, IPv4 and IPv6, of all chosen countries together, for nftables'),
   ipset: sets('ipset', 'the same for "ipset restore -exist", which replaces the sets in one step'),
   firewalld: sets('firewalld', 'the same as an ipset of firewalld, of one --family'),

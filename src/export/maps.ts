@@ -2,23 +2,19 @@
 import { blockLines } from './lines.js';
 import { chosenCountries, chosenNetworks, exportedRanges, type Selection } from './ranges.js';
 
-function* codeLines(selection: Selection, title: string, lineEnd: string): Generator<string> {
+/**
+ * Writes lines for a `geo` block of nginx, which uses the smallest block that matches, and an empty value if none does; or a map for
+ * HAProxy's converter `map_ip`.
+ *
+ * @param lineEnd after each code
+ */
+export function* codeLines(selection: Selection & { title: string }, lineEnd: string): Generator<string> {
   const networks = chosenNetworks(selection);
   const ends = chosenCountries(selection).map((country, record) => {
     const network = networks[record];
     const value = country?.code ?? (network === undefined ? '' : `AS${network.asn}`);
     return ` ${value}${lineEnd}`;
   });
-  yield `# ${title}\n`;
+  yield `# ${selection.title}\n`;
   for (const family of selection.families) yield* blockLines(family, exportedRanges(selection, family), ends);
-}
-
-/** Writes lines for a `geo` block of nginx, which uses the smallest block that matches, and an empty value if none does. */
-export function nginx(selection: Selection, title: string): Generator<string> {
-  return codeLines(selection, title, ';\n');
-}
-
-/** Writes a map for HAProxy's converter `map_ip`. */
-export function haproxy(selection: Selection, title: string): Generator<string> {
-  return codeLines(selection, title, '\n');
 }

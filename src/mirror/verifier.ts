@@ -1,6 +1,9 @@
 /** Verifies that the mirror has the same ranges, records and countries as the range file. */
 import type Sqlite from 'better-sqlite3';
+import type { Family } from '../address/parse.js';
+import { networkBytes } from '../address/words.js';
 import { AtlasError, causedError, damagedRelease, REBUILD } from '../errors.js';
+import type { RangeColumns } from '../range/columns.js';
 import { COUNTRIES, OpenPartitions, type Partition } from '../rangefile/partitions.js';
 import { type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
 import { ipv6Bounds } from './bounds.js';
@@ -11,51 +14,32 @@ import { recordColumns, recordRows } from './writer.js';
 const PAGE_ROWS = 2048;
 
 /** One family: its table in the mirror, and its ranges in the range file. */
-interface Family {
-  name: string;
-  /** Its table, and the column of that which says what the record is about. */
+interface FamilyTable {
+  family: Family;
   table: string;
+  /** The column that says what the record is about. */
   subject: string;
-  /** SQL expressions for the first and the last address, formatted as `bounds` does but in any case. */
-  columns: readonly [first: string, last: string];
-  count: number;
-  record: Uint16Array | Uint32Array;
-  /** Returns the first address of a range as a value of the column `first`. */
-  first: (range: number) => number | Buffer;
-  /** Joins with commas the first addresses of the ranges from `from` to below `to`, and the last addresses. */
-  bounds: (from: number, to: number) => [first: string, last: string];
+  ranges: RangeColumns;
 }
 
-function ipv4Family({ count4, start4, record4 }: PartitionFile, { table, subject }: Partition): Family {
-  const last = start4.map((_, range) => (range + 1 < count4 ? start4[range + 1]! - 1 : 0xffffffff));
-  return {
-    name: 'IPv4',
-    table: `ipv4_${table}`,
-    subject,
-    columns: ['first', 'last'],
-    count: count4,
-    record: record4,
-    first: (range) => start4[range]!,
-    bounds: (from, to) => [start4.subarray(from, to).join(), last.subarray(from, to).join()],
-  };
+/** SQL expressions for the first and the last address, formatted as {@link boundsText} does but in any case. */
+const ADDRESS_COLUMNS = { 4: ['first', 'last'], 6: ['hex(first)', 'hex(last)'] } as const;
+
+/** Returns the first address of a range as a value of the column `first`. */
+function firstOf({ family, first }: RangeColumns, range: number): number | Buffer {
+  return family === 4 ? first[range]! : networkBytes(first.subarray(4 * range, 4 * range + 4));
 }
 
-function ipv6Family(file: PartitionFile, { table, subject }: Partition): Family {
-  const ranges = rangeColumns(file, 6);
+/** Joins with commas the first addresses of the ranges from `from` to below `to`, and the last addresses. */
+function boundsText(ranges: RangeColumns, from: number, to: number): [first: string, last: string] {
+  if (ranges.family === 4) {
+    const { first, count } = ranges;
+    const last = first.subarray(from, to).map((_, i) => first[(from + i + 1) % count]! - 1);
+    return [first.subarray(from, to).join(), last.join()];
+  }
   const joined = (addresses: Buffer): string => addresses.toString('hex').replace(/.{32}\B/g, '$&,');
-  return {
-    name: 'IPv6',
-    table: `ipv6_${table}`,
-    subject,
-    columns: ['hex(first)', 'hex(last)'],
-    count: file.count6,
-    record: file.record6,
-    first: (range) => ipv6Bounds(ranges, range, range + 1).first,
-    bounds: (from, to) => {
-      const { first, last } = ipv6Bounds(ranges, from, to);
-      return [joined(first), joined(last)];
-    },
-  };
+  const { first, last } = ipv6Bounds(ranges, from, to);
+  return [joined(first), joined(last)];
 }
 
 /** Returns the expected columns of what ranges are about and of the reasons, by record number. */
@@ -69,13 +53,13 @@ function recordLabels({ records }: PartitionFile): string[] {
 
 function compareFamily(
   database: Sqlite.Database,
-  family: Family,
+  { family, table, subject, ranges }: FamilyTable,
   labels: readonly string[],
   pageRows: number,
   fail: (what: string) => AtlasError,
 ): void {
-  const { name, table, subject, columns, count, record } = family;
-  const [first, last] = columns;
+  const { count } = ranges;
+  const [first, last] = ADDRESS_COLUMNS[family];
   const label = `ifnull(${subject}, '') || '|' || ifnull(reason, '')`;
   const rowsFrom = `FROM (SELECT * FROM ${table} WHERE first >= ? ORDER BY first LIMIT ${pageRows})`;
   const page = database
@@ -85,33 +69,35 @@ function compareFamily(
     .raw();
   for (let from = 0; from < count; from += pageRows) {
     const to = Math.min(from + pageRows, count);
-    const expected = [...family.bounds(from, to), Array.from(record.subarray(from, to), (id) => labels[id]).join()];
-    const actual = page.get(family.first(from))!;
+    const labelText = Array.from(ranges.value.subarray(from, to), (id) => labels[id]).join();
+    const expected = [...boundsText(ranges, from, to), labelText];
+    const actual = page.get(firstOf(ranges, from))!;
     // No value has a comma, so equal texts are of equal rows.
     if (expected.every((column, index) => column === actual[index])) continue;
     const [firsts, lasts, ends] = expected.map((column) => column.split(','));
     const row = `SELECT lower(${first} || '-' || ${last}) || '|' || ${label} ${rowsFrom}`;
-    const rows = database.prepare<[number | Buffer], string>(row).pluck().all(family.first(from));
+    const rows = database.prepare<[number | Buffer], string>(row).pluck().all(firstOf(ranges, from));
     const different = firsts!.findIndex((address, i) => rows[i] !== `${address}-${lasts![i]}|${ends![i]}`);
     if (different < 0) break; // There are more rows than ranges; the row count below reports it.
     const wanted = `${firsts![different]}-${lasts![different]}|${ends![different]}`;
-    throw fail(`${name} range ${from + different} is ${rows[different] ?? 'missing'}, not ${wanted}`);
+    throw fail(`IPv${family} range ${from + different} is ${rows[different] ?? 'missing'}, not ${wanted}`);
   }
   const rows = database.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get();
-  if (rows !== count) throw fail(`${rows} ${name} ranges, not ${count}`);
+  if (rows !== count) throw fail(`${rows} IPv${family} ranges, not ${count}`);
 }
 
 /** Compares both families of a file with their tables. */
 function compareRanges(
   database: Sqlite.Database,
-  partition: Partition,
+  { table, subject }: Partition,
   file: PartitionFile,
   pageRows: number,
   fail: (what: string) => AtlasError,
 ): void {
   const labels = recordLabels(file);
-  for (const family of [ipv4Family(file, partition), ipv6Family(file, partition)]) {
-    compareFamily(database, family, labels, pageRows, fail);
+  for (const family of [4, 6] as const) {
+    const own = { family, table: `ipv${family}_${table}`, subject, ranges: rangeColumns(file, family) };
+    compareFamily(database, own, labels, pageRows, fail);
   }
 }
 

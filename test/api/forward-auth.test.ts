@@ -6,7 +6,7 @@ import { type AddressInfo, BlockList, isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { Gate, parseGateRule } from '../../src/api/forward-auth.js';
+import { gateOf, parseGateRule } from '../../src/api/forward-auth.js';
 import type { ApiHttpServer } from '../../src/api/http-server.js';
 import { RequestMetrics } from '../../src/api/metrics.js';
 import { ServedRelease } from '../../src/api/releases/served-release.js';
@@ -170,7 +170,7 @@ it('forward auth, filter, export cidr and a lookup agree for random addresses an
   const forwardAuth = lists.map((list, i) => parseGateRule(`r${i}=allow:${list};private=deny`));
   const server = await startServer(appDeps(dataDir, { trustProxy: ['127.0.0.1/32'], forwardAuth }));
   for (const [index, list] of lists.entries()) {
-    const gate = new Gate(forwardAuth[index]!);
+    const decide = gateOf(forwardAuth[index]!);
     const flags = ['--country', list.join(), '--format', 'list', '--data', dataDir];
     const filtered = await ipatlas(['filter', ...flags], { input: `${addresses.join('\n')}\n` });
     const exported = await ipatlas(['export', 'cidr', '--countries', list.join(), '--data', dataDir]);
@@ -182,7 +182,7 @@ it('forward auth, filter, export cidr and a lookup agree for random addresses an
     expect(blocks.rules.length).toBeGreaterThan(0);
     const hasUnion = list.includes('EU') || list.includes('EEA');
     for (const ip of addresses) {
-      const allowed = gate.decide(ip, served)!.isAllowed;
+      const allowed = decide(ip, served)!.isAllowed;
       const { country_code: code, is_eu } = database.lookup(ip)!;
       const isListed = code !== null && (list.includes(code) || (is_eu && hasUnion));
       expect([list, ip, passed.has(ip), isListed]).toEqual([list, ip, allowed, allowed]);
@@ -198,7 +198,7 @@ it('forward auth, filter, export cidr and a lookup agree for random addresses an
     );
     const text = await exchange(portOf(server), requests.join(''));
     const statuses = [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
-    const expected = sample.map((ip) => (gate.decide(ip, served)!.isAllowed ? 200 : 403));
+    const expected = sample.map((ip) => (decide(ip, served)!.isAllowed ? 200 : 403));
     expect(statuses).toEqual([...expected, 403]);
   }
   server.close();

@@ -95,10 +95,10 @@ export class Context {
   }
 
   /** Answers an `include` with an unknown name; the answer lists the known ones. */
-  refuseInclude(request: FastifyRequest, reply: FastifyReply): undefined {
+  refuseInclude(reply: FastifyReply): undefined {
     const names = this.labelNames;
     const more = names.length === 0 ? undefined : `without at also ${names.join(', ')}`;
-    this.responder.error(request, reply, 'include_unknown', [], more);
+    this.responder.error(reply, 'include_unknown', [], more);
   }
 
   /**
@@ -107,15 +107,16 @@ export class Context {
    * @param isOwn whether the request is about the caller itself, which a key of the page may ask from every network
    * @returns undefined if the request was refused
    */
-  authenticate(request: FastifyRequest, reply: FastifyReply, isOwn = false): ActiveKey | undefined {
+  authenticate(reply: FastifyReply, isOwn = false): ActiveKey | undefined {
+    const { request } = reply;
     const { keys, pageKeys } = this.deps;
     const { apikey } = request.query as QueryParameters;
     const presented = presentedKey(request.headers, apikey);
-    if ('error' in presented) return this.responder.error(request, reply, presented.error);
+    if ('error' in presented) return this.responder.error(reply, presented.error);
     const key = keys.find(presented.key) ?? pageKeys.find(presented.key, () => callerOf(request), isOwn);
     const error = key === undefined ? 'key_invalid' : originError(key, originOf(request.headers));
     if (error === undefined) return key;
-    return this.responder.error(request, reply, error);
+    return this.responder.error(reply, error);
   }
 
   /**
@@ -126,17 +127,16 @@ export class Context {
    * @param refused called with the headers if the request is refused; by default it answers the error
    */
   countAddresses(
-    request: FastifyRequest,
     reply: FastifyReply,
     addresses: number,
     allowed: (headers: string[]) => unknown,
-    refused = (headers: string[]): void => this.responder.error(request, reply, 'rate_exceeded', headers),
+    refused = (headers: string[]): void => this.responder.error(reply, 'rate_exceeded', headers),
   ): undefined | Promise<undefined> {
-    const key = request.apiKey!;
+    const key = reply.request.apiKey!;
     const limit = this.rateOf(key);
-    if (limit === 0) return settle(request, [], allowed);
+    if (limit === 0) return settle(reply, [], allowed);
     const state = (key.limiter ?? this.deps.limiter).take(key.id, addresses, limit);
-    return settle(request, state, (settled) => {
+    return settle(reply, state, (settled) => {
       const headers = rateHeaders(settled);
       if (settled.allowed) return allowed(headers);
       return refused([...headers, 'retry-after', String(Math.max(1, Math.ceil(settled.resetIn / 1000)))]);
@@ -149,10 +149,10 @@ export class Context {
   }
 
   /** Returns who asks for what takes long: what nobody waits for any more is not done. */
-  asker(request: FastifyRequest, reply: FastifyReply): Asker {
+  asker(reply: FastifyReply): Asker {
     const controller = new AbortController();
     reply.raw.once('close', () => controller.abort());
-    return { id: request.apiKey!.id, signal: controller.signal };
+    return { id: reply.request.apiKey!.id, signal: controller.signal };
   }
 
   /**
@@ -162,7 +162,6 @@ export class Context {
    * @param at a day, `YYYY-MM-DD`; by default now
    */
   withAnswers(
-    request: FastifyRequest,
     reply: FastifyReply,
     { addresses, at, include }: { addresses: number; at: Parameter; include: Include },
     use: (answers: Answers, headers: Headers) => void,
@@ -175,28 +174,23 @@ export class Context {
       const served = releases.current();
       const answers: Answers =
         at !== undefined ? { error: 'day_invalid' } : served ? { served } : { error: 'no_database' };
-      return this.countAddresses(request, reply, addresses, (headers) => pass(answers, headers), refused);
+      return this.countAddresses(reply, addresses, (headers) => pass(answers, headers), refused);
     }
-    const { id } = request.apiKey!;
-    const limit = this.rateOf(request.apiKey!);
+    const key = reply.request.apiKey!;
+    const limit = this.rateOf(key);
     const wantsNetworks = typeof include === 'object' && needNetworks(include.members);
-    const cost = Math.max(addresses, Math.min(releases.costOf(at, wantsNetworks, id), limit));
+    const cost = Math.max(addresses, Math.min(releases.costOf(at, wantsNetworks, key.id), limit));
     const look = (headers: string[]): void | Promise<void> => {
-      const answers = releases.at(at, wantsNetworks, () => this.asker(request, reply));
+      const answers = releases.at(at, wantsNetworks, () => this.asker(reply));
       return answers instanceof Promise ? answers.then((settled) => pass(settled, headers)) : pass(answers, headers);
     };
-    return this.countAddresses(request, reply, cost, look, refused);
+    return this.countAddresses(reply, cost, look, refused);
   }
 
   /** Answers why there are no answers. */
-  noAnswers(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    { error, more }: Extract<Answers, { error: unknown }>,
-    headers: Headers,
-  ): undefined {
+  noAnswers(reply: FastifyReply, { error, more }: Extract<Answers, { error: unknown }>, headers: Headers): undefined {
     const retry = error === 'history_busy' ? ['retry-after', String(HISTORY_RETRY_S)] : [];
-    this.responder.error(request, reply, error, [...headers, ...retry], more);
+    this.responder.error(reply, error, [...headers, ...retry], more);
   }
 }
 
@@ -205,11 +199,11 @@ export class Context {
  * a client that does not wait is noticed.
  */
 export function settle<Value>(
-  request: FastifyRequest,
+  reply: FastifyReply,
   outcome: Value | Promise<Value>,
   use: (value: Value) => unknown,
 ): undefined | Promise<undefined> {
-  const used = outcome instanceof Promise ? holdingConnection(request, outcome).then(use) : use(outcome);
+  const used = outcome instanceof Promise ? holdingConnection(reply, outcome).then(use) : use(outcome);
   return used instanceof Promise ? used.then(() => undefined) : undefined;
 }
 
@@ -219,7 +213,8 @@ export function settle<Value>(
  * A client may send its request and close its half of the connection. Node ends the connection when it reads that, and
  * the answer would be lost if it is not ready by then.
  */
-async function holdingConnection<Value>({ raw: { socket } }: FastifyRequest, promise: Promise<Value>): Promise<Value> {
+async function holdingConnection<Value>({ request }: FastifyReply, promise: Promise<Value>): Promise<Value> {
+  const { socket } = request.raw;
   hold(socket);
   try {
     return await promise;

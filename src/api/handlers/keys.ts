@@ -1,6 +1,6 @@
 /** Sign-up: making, showing and revoking keys. */
 
-import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyReply } from 'fastify';
 import { networkOf } from '../../address/network.js';
 import { callerOf } from '../caller.js';
 import type { KeyOutcome } from '../keys/sign-up.js';
@@ -15,46 +15,45 @@ export function keyHandlers(context: Context) {
   /** When a network may make a key again: nobody else is asked until then. */
   const refusedUntil = new Map<string, number>();
 
-  function sendOutcome(request: FastifyRequest, reply: FastifyReply, outcome: KeyOutcome): undefined {
-    if ('created' in outcome) responder.json(request, reply, 201, JSON.stringify(outcome.created));
-    else if ('revoked' in outcome) responder.json(request, reply, 200, JSON.stringify(outcome.revoked));
+  function sendOutcome(reply: FastifyReply, outcome: KeyOutcome): undefined {
+    if ('created' in outcome) responder.json(reply, 201, JSON.stringify(outcome.created));
+    else if ('revoked' in outcome) responder.json(reply, 200, JSON.stringify(outcome.revoked));
     else {
       const { refused, retryIn } = outcome;
       const headers = retryIn === undefined ? [] : ['retry-after', String(Math.max(1, Math.ceil(retryIn / 1000)))];
-      responder.error(request, reply, refused, headers);
+      responder.error(reply, refused, headers);
     }
   }
 
   /** Makes a key for programs and for the page itself, but not for pages of other origins. */
   const signUp: Handler = (request, reply) => {
     const { origin, host } = request.headers;
-    if (!page.signUp) return responder.error(request, reply, 'sign_up_closed');
-    if (origin !== undefined && !pageKeys.isOrigin(origin, host))
-      return responder.error(request, reply, 'origin_refused');
+    if (!page.signUp) return responder.error(reply, 'sign_up_closed');
+    if (origin !== undefined && !pageKeys.isOrigin(origin, host)) return responder.error(reply, 'origin_refused');
     const caller = callerOf(request);
     const network = networkOf(caller, 64);
     const retryIn = (refusedUntil.get(network) ?? 0) - performance.now();
-    if (retryIn > 0) return sendOutcome(request, reply, { refused: 'sign_up_limit', retryIn });
-    return settle(request, keyService({ do: 'create', caller }), (outcome) => {
+    if (retryIn > 0) return sendOutcome(reply, { refused: 'sign_up_limit', retryIn });
+    return settle(reply, keyService({ do: 'create', caller }), (outcome) => {
       if ('refused' in outcome && outcome.refused === 'sign_up_limit') {
         if (refusedUntil.size >= MAX_REFUSED) refusedUntil.clear();
         refusedUntil.set(network, performance.now() + outcome.retryIn!);
       }
-      sendOutcome(request, reply, outcome);
+      sendOutcome(reply, outcome);
     });
   };
 
   const revokeKey: Handler = (request, reply) => {
     const { id, selfIssued } = request.apiKey!;
-    if (!selfIssued) return responder.error(request, reply, 'key_not_self_issued');
-    return settle(request, keyService({ do: 'revoke', id }), (outcome) => sendOutcome(request, reply, outcome));
+    if (!selfIssued) return responder.error(reply, 'key_not_self_issued');
+    return settle(reply, keyService({ do: 'revoke', id }), (outcome) => sendOutcome(reply, outcome));
   };
 
   const currentKey: Handler = (request, reply) => {
     const key = request.apiKey!;
     const json = JSON.stringify({ id: key.id, rate: context.rateOf(key), self_issued: key.selfIssued });
-    const send = (headers: string[]) => responder.json(request, reply, 200, json, headers);
-    return context.countAddresses(request, reply, 0, send, send);
+    const send = (headers: string[]) => responder.json(reply, 200, json, headers);
+    return context.countAddresses(reply, 0, send, send);
   };
 
   return { signUp, currentKey, revokeKey };

@@ -55,18 +55,18 @@ export function pageHandlers(context: Context, page: Page) {
   const showPage: Handler = (request, reply) => {
     const served = releases.current();
     const shared = contentFor(request);
-    if (!wantsHtml(request.headers.accept)) return page.sendText(request, reply, pageText(shared));
+    if (!wantsHtml(request.headers.accept)) return page.sendText(reply, pageText(shared));
     const include = hasNetworks(served) ? NETWORK_MEMBERS : undefined;
     const resultFor = (address: string): LookupResult | undefined =>
       shared.keyless ? served && resultOf(served.answer(address, include)) : undefined;
     const own = resultFor(callerOf(request));
     const content = { ...shared, own, example: resultFor(EXAMPLE_ADDRESS), lookup: undefined };
     const asked = askedLookup(request.raw.url!);
-    if (asked === undefined || served === undefined) return page.sendHtml(request, reply, lookupHtml(content));
-    if (!shared.keyless) return responder.error(request, reply, 'keyless_off');
+    if (asked === undefined || served === undefined) return page.sendHtml(reply, lookupHtml(content));
+    if (!shared.keyless) return responder.error(reply, 'keyless_off');
     request.apiKey = pageKeys.visitor(callerOf(request));
     const send = (status: number, problem?: Notice, result?: LookupResult, headers: readonly string[] = []): void =>
-      page.sendHtml(request, reply, lookupHtml({ ...content, lookup: { ...asked, result, problem } }), status, headers);
+      page.sendHtml(reply, lookupHtml({ ...content, lookup: { ...asked, result, problem } }), status, headers);
     const { ip, at } = asked;
     const show = (answers: Answers): void => {
       if ('error' in answers) {
@@ -81,25 +81,24 @@ export function pageHandlers(context: Context, page: Page) {
       else send(200, undefined, result);
     };
     const asks = { addresses: 1, at: at === '' ? undefined : at, include };
-    return context.withAnswers(request, reply, asks, show, (headers) => send(429, RATE_USED_UP, undefined, headers));
+    return context.withAnswers(reply, asks, show, (headers) => send(429, RATE_USED_UP, undefined, headers));
   };
 
-  const developersPage: Handler = (request, reply) =>
-    page.sendHtml(request, reply, developersHtml(contentFor(request)));
+  const developersPage: Handler = (request, reply) => page.sendHtml(reply, developersHtml(contentFor(request)));
 
-  const dataPage: Handler = (request, reply) => page.sendHtml(request, reply, dataHtml(contentFor(request)));
+  const dataPage: Handler = (request, reply) => page.sendHtml(reply, dataHtml(contentFor(request)));
 
   const pageKey: Handler = (request, reply) => {
-    if (!isKeyless(request)) return responder.error(request, reply, 'keyless_off');
+    if (!isKeyless(request)) return responder.error(reply, 'keyless_off');
     const key = pageKeys.issue(callerOf(request), request.headers.host);
-    return responder.document(request, reply, 200, JSON_TYPE, JSON.stringify(key), ['cache-control', 'no-store']);
+    return responder.document(reply, 200, JSON_TYPE, JSON.stringify(key), ['cache-control', 'no-store']);
   };
 
   /** The reference, which is the same for all requests. */
   let reference: string | undefined;
-  const docs: Handler = (request, reply) => {
+  const docs: Handler = (_, reply) => {
     reference ??= docsHtml(openApiDocument(baseUrls ?? {}) as OpenApi, page.assets);
-    return page.sendHtml(request, reply, reference);
+    return page.sendHtml(reply, reference);
   };
 
   return { page: showPage, developersPage, dataPage, pageKey, docs };

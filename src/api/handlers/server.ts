@@ -11,31 +11,31 @@ export function serverHandlers(context: Context) {
   const { responder, deps } = context;
   const baseUrls = deps.baseUrls ?? {};
 
-  const health: Handler = (request, reply) => responder.json(request, reply, 200, '{"status":"ok"}');
+  const health: Handler = (_, reply) => responder.json(reply, 200, '{"status":"ok"}');
 
   const readiness: Handler = (request, reply) => {
     const served = deps.releases.current();
-    if (context.phase !== 'serving') responder.error(request, reply, 'stopping');
-    else if (served === undefined) responder.error(request, reply, 'no_database');
-    else if (!deps.keys.isReadable) responder.error(request, reply, 'keys_unavailable');
-    else if (deps.eu !== true && ASKS_FOR_EU.test(request.raw.url!)) responder.error(request, reply, 'not_eu');
+    if (context.phase !== 'serving') responder.error(reply, 'stopping');
+    else if (served === undefined) responder.error(reply, 'no_database');
+    else if (!deps.keys.isReadable) responder.error(reply, 'keys_unavailable');
+    else if (deps.eu !== true && ASKS_FOR_EU.test(request.raw.url!)) responder.error(reply, 'not_eu');
     else {
       const eu = deps.eu === true ? { eu: true } : {};
       const seed = served.isSeed ? { seed: true } : {};
-      responder.json(request, reply, 200, JSON.stringify({ status: 'ready', release: served.id, ...seed, ...eu }));
+      responder.json(reply, 200, JSON.stringify({ status: 'ready', release: served.id, ...seed, ...eu }));
     }
     return undefined;
   };
 
-  const attribution: Handler = (request, reply) => {
+  const attribution: Handler = (_, reply) => {
     const served = deps.releases.current();
-    if (served === undefined) return responder.error(request, reply, 'no_database');
-    return responder.json(request, reply, 200, JSON.stringify(attributionOf(served.manifest)));
+    if (served === undefined) return responder.error(reply, 'no_database');
+    return responder.json(reply, 200, JSON.stringify(attributionOf(served.manifest)));
   };
 
   /** The OpenAPI document, which names the sources of the current release. */
   let document = { release: '', json: JSON.stringify(openApiDocument(baseUrls)) };
-  const openApi: Handler = (request, reply) => {
+  const openApi: Handler = (_, reply) => {
     const served = deps.releases.current();
     if (served !== undefined && served.id !== document.release) {
       document = {
@@ -43,14 +43,14 @@ export function serverHandlers(context: Context) {
         json: JSON.stringify(openApiDocument(baseUrls, served.manifest, served.labelNames)),
       };
     }
-    return responder.json(request, reply, 200, document.json);
+    return responder.json(reply, 200, document.json);
   };
 
   const publicFile = (content: CompactJob['content']) => (request: FastifyRequest, reply: FastifyReply) => {
     const served = deps.releases.current();
     const isMissing = content === 'networks' && served?.hasNetworks === false;
-    if (!deps.page.publicDb || isMissing) responder.error(request, reply, 'not_found');
-    else if (served === undefined) responder.error(request, reply, 'no_database');
+    if (!deps.page.publicDb || isMissing) responder.error(reply, 'not_found');
+    else if (served === undefined) responder.error(reply, 'no_database');
     else {
       const etag = `"${served.id}"`;
       // Browsers ask with the ETag by themselves.
@@ -58,8 +58,8 @@ export function serverHandlers(context: Context) {
       // Weak or not, in a list or not (RFC 9110 section 13.1.2): an id has no character that a list has.
       if (request.headers['if-none-match']?.includes(etag)) responder.notModified(reply, headers);
       else
-        return settle(request, deps.publicDatabase.bytes(served, content), (bytes) =>
-          responder.bytes(request, reply, bytes, headers),
+        return settle(reply, deps.publicDatabase.bytes(served, content), (bytes) =>
+          responder.bytes(reply, bytes, headers),
         );
     }
     return undefined;

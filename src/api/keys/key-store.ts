@@ -156,10 +156,11 @@ export function parseOrigin(text: string): string {
 /** The columns of {@link KeyRecord}. */
 const RECORD_COLUMNS = 'id, label, rate, origins, self_issued, created, expires, revoked';
 
-type RecordRow = Omit<KeyRecord, 'origins' | 'self_issued'> & { origins: string | null; self_issued: number };
+/** A row of the table, by what it becomes. */
+type Row<Key> = Omit<Key, 'origins' | 'self_issued'> & { origins: string | null; self_issued: number };
 
-function recordOf({ origins, self_issued, ...row }: RecordRow): KeyRecord {
-  return { ...row, origins: parseOrigins(origins), self_issued: self_issued === 1 };
+function keyOf<Key>(row: Row<Key>): Key {
+  return { ...row, origins: parseOrigins(row.origins), self_issued: row.self_issued === 1 } as Key;
 }
 
 /** Parses the column `origins`. */
@@ -236,7 +237,10 @@ export function requireWritableKeys(dataDir: string): void {
 export function listKeys(dataDir: string): KeyRecord[] {
   if (!keysExist(dataDir)) return [];
   return withKeys(dataDir, (database) =>
-    database.prepare<[], RecordRow>(`SELECT ${RECORD_COLUMNS} FROM api_key ORDER BY created, id`).all().map(recordOf),
+    database
+      .prepare<[], Row<KeyRecord>>(`SELECT ${RECORD_COLUMNS} FROM api_key ORDER BY created, id`)
+      .all()
+      .map(keyOf<KeyRecord>),
   );
 }
 
@@ -250,9 +254,9 @@ function revoke(dataDir: string, id: string, condition: string, timeout?: number
         .prepare(`UPDATE api_key SET revoked = ? WHERE id = ? AND ${condition} AND revoked IS NULL`)
         .run(new Date().toISOString(), id);
       const row = database
-        .prepare<[string], RecordRow>(`SELECT ${RECORD_COLUMNS} FROM api_key WHERE id = ? AND ${condition}`)
+        .prepare<[string], Row<KeyRecord>>(`SELECT ${RECORD_COLUMNS} FROM api_key WHERE id = ? AND ${condition}`)
         .get(id);
-      return row === undefined ? undefined : recordOf(row);
+      return row && keyOf<KeyRecord>(row);
     },
     timeout,
   );
@@ -270,24 +274,18 @@ export function revokeKey(dataDir: string, id: string): KeyRecord {
   throw misuse(`there is no key ${JSON.stringify(id)}; "ipatlas keys list" shows the ids`);
 }
 
-type SharedRow = Omit<SharedKey, 'origins' | 'self_issued'> & { origins: string | null; self_issued: number };
-
 /** SQL for "the key is valid"; its parameter is the time, ISO 8601 in UTC. */
 const IS_VALID = 'revoked IS NULL AND (expires IS NULL OR expires > ?)';
 
 /** Returns all valid keys as a file of keys has them: first those that the operator made, then the others by their age. */
 function sharedKeys(database: Sqlite.Database): SharedKey[] {
   return database
-    .prepare<[string], SharedRow>(
+    .prepare<[string], Row<SharedKey>>(
       `SELECT id, lower(hex(hash)) AS hash, rate, origins, self_issued, created, expires FROM api_key
        WHERE ${IS_VALID} ORDER BY self_issued, created, id`,
     )
     .all(new Date().toISOString())
-    .map(({ origins, self_issued, ...row }) => ({
-      ...row,
-      origins: parseOrigins(origins),
-      self_issued: self_issued === 1,
-    }));
+    .map(keyOf<SharedKey>);
 }
 
 /** The table, without rows, that a file has after an import. */

@@ -116,7 +116,7 @@ export class Page {
       const { '*': name } = request.params as { '*': string };
       const type = FILE_TYPES[extname(name)];
       if (type === undefined || !names.has(`${name}.gz`)) {
-        this.#responder.error(request, reply, 'not_found');
+        this.#responder.error(reply, 'not_found');
         return;
       }
       let content = contents.get(name);
@@ -146,17 +146,11 @@ export class Page {
     return this.#assets;
   }
 
-  sendHtml(
-    request: FastifyRequest,
-    reply: FastifyReply,
-    body: string,
-    status = 200,
-    headers: readonly string[] = [],
-  ): undefined {
-    this.#responder.document(request, reply, status, HTML_TYPE, body, [...this.#headers, ...headers]);
+  sendHtml(reply: FastifyReply, body: string, status = 200, headers: readonly string[] = []): undefined {
+    this.#responder.document(reply, status, HTML_TYPE, body, [...this.#headers, ...headers]);
   }
 
-  sendText(request: FastifyRequest, reply: FastifyReply, body: string): undefined {
-    this.#responder.document(request, reply, 200, TEXT_TYPE, body, this.#headers);
+  sendText(reply: FastifyReply, body: string): undefined {
+    this.#responder.document(reply, 200, TEXT_TYPE, body, this.#headers);
   }
 }

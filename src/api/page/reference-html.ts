@@ -26,7 +26,6 @@ interface Schema {
 }
 
 interface Parameter {
-  $ref?: string;
   name: string;
   in: string;
   required?: boolean;
@@ -54,7 +53,6 @@ export interface OpenApi {
   components: {
     schemas: Record<string, Schema>;
     headers: Record<string, { description: string }>;
-    parameters?: Record<string, Parameter>;
   };
 }
 
@@ -123,12 +121,9 @@ function contentOf(content: Record<string, { schema?: Schema }> | undefined): Ht
   );
 }
 
-function operationSection(document: OpenApi, path: string, method: string, operation: Operation): Html {
+function operationSection(path: string, method: string, operation: Operation): Html {
   const { operationId, summary, description, security, parameters = [], requestBody, responses } = operation;
-  const resolved = parameters.map((each) =>
-    each.$ref === undefined ? each : (document.components.parameters?.[nameOf(each.$ref)] ?? each),
-  );
-  const parameterRows = resolved.map(
+  const parameterRows = parameters.map(
     ({ name, in: place, required, description: meaning, schema }) =>
       html`<tr><th scope="row">${code(name)}</th><td>${place}${required ? '' : ', optional'}, ${typeOf(schema ?? {})}</td><td>${prose(meaning ?? '')}</td></tr>`,
   );
@@ -160,7 +155,7 @@ export function referenceHtml(document: OpenApi): Html {
 ${tags.map(
   ({ name, description }) => html`<h2 id="tag-${name}">${name}</h2>
 <p class="lead">${prose(description)}</p>
-${ofTag(name).map(({ path, method, operation }) => operationSection(document, path, method, operation))}`,
+${ofTag(name).map(({ path, method, operation }) => operationSection(path, method, operation))}`,
 )}
 <h2 id="headers">Headers of responses</h2>
 ${table(['Header', 'Meaning'], headers, 'Headers')}

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { CURRENT_LINK, currentDir } from '../../database/release.js';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import { RELEASE_RETRY_MS, RETRY_MAX_MS } from '../../limits.js';
+import { waitAfter } from '../../waits.js';
 import { runThread } from './thread.js';
 
 /** Verifies a release; rejects if it is damaged. */
@@ -121,7 +122,7 @@ export class ReleaseWatcher {
 
   #fail(mark: string, problem: string): void {
     const times = mark === this.#failed.mark ? this.#failed.times : 0;
-    const retryAt = this.#now() + Math.min(RELEASE_RETRY_MS * 2 ** Math.min(times, 16), RETRY_MAX_MS);
+    const retryAt = this.#now() + waitAfter(times + 1, RELEASE_RETRY_MS, RETRY_MAX_MS);
     const isNews = mark !== this.#failed.mark || problem !== this.#problem;
     this.#failed = { mark, times: times + 1, retryAt };
     this.#problem = problem;
