@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { openDatabase } from '../dist/src/database/database.js';
 import { checkAdd, parseFields } from '../dist/src/enrich/options.js';
 import { STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT, STREAM_MESSAGES_IN_FLIGHT } from '../dist/src/limits.js';
+import { openNatsBroker } from '../dist/src/stream/jetstream/nats.js';
+import { Worker } from '../dist/src/stream/jetstream/worker.js';
 import { messageEnricher } from '../dist/src/stream/message.js';
-import { openNatsBroker } from '../dist/src/stream/nats.js';
-import { Worker } from '../dist/src/stream/worker.js';
 import { peakMegabytes } from './measure.js';
 
 /** Size of the output of the warm-up, which the server reserves. */
@@ -58,17 +58,16 @@ async function prepare(source, output, consumer, maxBytes) {
     signal: new AbortController().signal,
     events: {
       idle: nothing,
-      stalled: nothing,
       delivered: nothing,
-      appended: nothing,
+      stored: nothing,
       // The last message counts, not the look for more after it.
       done: () => {
         ended = Date.now();
       },
       alreadyDone: nothing,
       rejected: nothing,
-      retried: (_delivery, problem) => process.stderr.write(`${problem}\n`),
-      failed: (_delivery, error) => process.stderr.write(`${error}\n`),
+      retried: (problem) => process.stderr.write(`${problem}\n`),
+      failed: (_place, error) => process.stderr.write(`${error}\n`),
     },
   });
   return async () => {

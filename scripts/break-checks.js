@@ -58,7 +58,7 @@ const BREAKS = [
   },
   {
     what: 'a message is published again although its subject has one',
-    file: 'src/stream/nats.ts',
+    file: 'src/stream/jetstream/nats.ts',
     from: '    else messageHeaders.set(EXPECTED.lastOfSubject, String(expected.lastOfSubject));\n',
     to: '',
     tests: ['test/stream/worker.test.ts', 'test/stream/ordered.test.ts'],

@@ -12,15 +12,24 @@ import {
 } from '../limits.js';
 import { withPackages } from '../optional-packages.js';
 import { watchStopSignals } from '../signals.js';
-import type { StartAt } from '../stream/broker.js';
-import type { NatsBroker, NatsServer } from '../stream/nats.js';
-import type { OrderedOptions } from '../stream/ordered.js';
-import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/parts.js';
-import type { SetupOptions } from '../stream/setup.js';
+import type { StreamWorker } from '../stream/broker.js';
+import type { StartAt } from '../stream/jetstream/chain.js';
+import type { WorkerOptions } from '../stream/jetstream/intake.js';
+import type { NatsBroker, NatsServer } from '../stream/jetstream/nats.js';
+import type { OrderedOptions } from '../stream/jetstream/ordered.js';
+import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/jetstream/parts.js';
+import type { SetupOptions } from '../stream/jetstream/setup.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text, usageError } from './command.js';
 import { METRICS_HOST, metricsAddress, wholeNumber } from './number-flags.js';
 import { ADD_FLAGS, enrichOptionsOf, withLogs } from './records/flags.js';
-import { COMPRESSIONS, isKafka, openKafka, readKafkaRequest, SASL_MECHANISMS } from './stream-kafka.js';
+import {
+  COMPRESSIONS,
+  isKafka,
+  type KafkaRequest,
+  openKafka,
+  readKafkaRequest,
+  SASL_MECHANISMS,
+} from './stream-kafka.js';
 
 /** Hexadecimal digits of the hash of the options: enough to tell a few apart. */
 const SETTINGS_DIGITS = 16;
@@ -132,7 +141,7 @@ const NEWLINE = 10;
 
 /** Writes the output of all messages to stdout. A message without a final newline gets one if another follows. */
 async function read(broker: NatsBroker, values: OptionValues, signal: AbortSignal): Promise<void> {
-  const { readInOrder } = await import('../stream/reader.js');
+  const { readInOrder } = await import('../stream/jetstream/reader.js');
   const fromSequence = wholeNumber(values, 'from-seq', 1, Number.MAX_SAFE_INTEGER);
   let needsNewline = false;
   for await (const { parts } of readInOrder({ broker, fromSequence, once: values.once === true, signal })) {
@@ -165,7 +174,7 @@ async function replay(
   stop: AbortSignal,
 ) {
   const { Health, workerEvents } = await import('../stream/operations.js');
-  const { replayRejects } = await import('../stream/replay.js');
+  const { replayRejects } = await import('../stream/jetstream/replay.js');
   const events = workerEvents(metrics, log, new Health());
   const options = { broker, release: release.current, oversize: readOversize(values), events, signal: stop };
   const { replayed, left } = await replayRejects(options);
@@ -173,14 +182,19 @@ async function replay(
   log.info({ replayed, left: left.length }, 'rejects are replayed');
 }
 
-/** Serves metrics and health while a worker works. */
+/** Makes a worker, and runs it to its end while its metrics and health are served. */
 async function operate(
-  { log, metrics }: Prepared,
+  { log, metrics, release }: Prepared,
   values: OptionValues,
-  problem: () => string | undefined,
-  run: () => Promise<void>,
+  signal: AbortSignal,
+  create: (common: Pick<WorkerOptions, 'release' | 'events' | 'once'>) => StreamWorker,
 ): Promise<void> {
-  const { logProgress, serveOperations } = await import('../stream/operations.js');
+  const { Health, logProgress, serveOperations, workerEvents } = await import('../stream/operations.js');
+  const health = new Health();
+  const events = workerEvents(metrics, log, health);
+  const worker = create({ release: release.current, events, once: values.once === true });
+  metrics.observe(worker);
+  const problem = (): string | undefined => (worker.isConnected ? health.lasting : 'not connected to the broker');
   const address = metricsAddress(values);
   const server = address === undefined ? undefined : await serveOperations(address, metrics, problem);
   const bound = server?.address();
@@ -188,83 +202,50 @@ async function operate(
   const endProgress = logProgress(log, metrics);
   log.info({}, 'working');
   try {
-    await run();
+    await worker.run();
   } finally {
     endProgress();
     server?.close();
     server?.closeAllConnections();
   }
-}
-
-const NOT_CONNECTED = 'not connected to the broker';
-
-async function work(broker: NatsBroker, prepared: Prepared, values: OptionValues, signal: AbortSignal): Promise<void> {
-  const { Health, workerEvents } = await import('../stream/operations.js');
-  const { log, metrics, release } = prepared;
-  const health = new Health();
-  const lost = new AbortController();
-  void broker.closed.then((error) => lost.abort(error));
-  const maxBytes = Math.max(STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT * broker.maxMessageBytes);
-  const options: OrderedOptions = {
-    broker,
-    release: release.current,
-    oversize: readOversize(values),
-    inFlight: { messages: STREAM_MESSAGES_IN_FLIGHT, bytes: maxBytes },
-    maxOutputBytes: maxBytes,
-    once: values.once === true,
-    signal: AbortSignal.any([signal, lost.signal]),
-    events: workerEvents(metrics, log, health),
-    startAt: startAt(values),
-  };
-  const worker =
-    values.ordered === true
-      ? new (await import('../stream/ordered.js')).OrderedWorker(options)
-      : new (await import('../stream/worker.js')).Worker(options);
-  metrics.observe(broker, worker);
-  const problem = (): string | undefined => (broker.isConnected ? health.lasting : NOT_CONNECTED);
-  await operate(prepared, values, problem, () => worker.run());
-  if (lost.signal.aborted) {
-    throw new AtlasError('E_STREAM', `the connection was closed: ${messageOf(lost.signal.reason)}; start again`);
-  }
   log.info({}, signal.aborted ? 'stopped' : 'done');
 }
 
-/** A worker on Kafka. */
-function streamKafka(invocation: Invocation): Promise<number> {
-  const { values } = invocation;
-  const request = readKafkaRequest(values);
-  metricsAddress(values);
-  return stoppable(async (signal) => {
-    const prepared = await prepareWork(invocation);
-    try {
-      const opened = await unlessStopped(signal, openKafka(request));
-      if (opened === undefined) return EXIT.ok;
-      const { Health, recordEvents } = await import('../stream/operations.js');
-      const { KafkaWorker } = await import('../stream/kafka/worker.js');
-      const { log, metrics, release } = prepared;
-      const health = new Health();
-      const worker = new KafkaWorker({
-        ...request,
-        ...opened,
-        release: release.current,
-        areLines: LINE_FORMATS.includes(enrichOptionsOf(values).input.kind),
-        events: recordEvents(metrics, log, health),
-        once: values.once === true,
-        signal,
-      });
-      metrics.observeKafka(worker);
-      await operate(
-        prepared,
-        values,
-        () => health.lasting ?? (worker.isConnected ? undefined : NOT_CONNECTED),
-        () => worker.run(),
-      );
-      log.info({}, signal.aborted ? 'stopped' : 'done');
-      return EXIT.ok;
-    } finally {
-      prepared.release.stop();
-    }
+async function work(broker: NatsBroker, prepared: Prepared, values: OptionValues, signal: AbortSignal): Promise<void> {
+  const { OrderedWorker } = await import('../stream/jetstream/ordered.js');
+  const { Worker } = await import('../stream/jetstream/worker.js');
+  const lost = new AbortController();
+  void broker.closed.then((error) => lost.abort(error));
+  const maxBytes = Math.max(STREAM_BYTES_IN_FLIGHT, STREAM_LARGEST_IN_FLIGHT * broker.maxMessageBytes);
+  await operate(prepared, values, signal, (common) => {
+    const options: OrderedOptions = {
+      ...common,
+      broker,
+      oversize: readOversize(values),
+      inFlight: { messages: STREAM_MESSAGES_IN_FLIGHT, bytes: maxBytes },
+      maxOutputBytes: maxBytes,
+      signal: AbortSignal.any([signal, lost.signal]),
+      startAt: startAt(values),
+    };
+    return values.ordered === true ? new OrderedWorker(options) : new Worker(options);
   });
+  if (lost.signal.aborted) {
+    throw new AtlasError('E_STREAM', `the connection was closed: ${messageOf(lost.signal.reason)}; start again`);
+  }
+}
+
+/** A worker on Kafka. */
+async function workOnKafka(request: KafkaRequest, prepared: Prepared, values: OptionValues, signal: AbortSignal) {
+  const opened = await unlessStopped(signal, openKafka(request));
+  if (opened === undefined) return;
+  const { KafkaWorker } = await import('../stream/kafka/worker.js');
+  const areLines = LINE_FORMATS.includes(enrichOptionsOf(values).input.kind);
+  await operate(
+    prepared,
+    values,
+    signal,
+    (common) => new KafkaWorker({ ...common, ...request, ...opened, areLines, signal }),
+  );
 }
 
 /** Resolves to undefined if the signal comes first. */
@@ -275,29 +256,39 @@ async function unlessStopped<Result>(signal: AbortSignal, promise: Promise<Resul
   return Promise.race([promise, stopped]);
 }
 
+/** Works on NATS JetStream, or reads from it. */
+async function onNats(
+  [server, setupOptions]: [NatsServer, SetupOptions],
+  prepared: Prepared | undefined,
+  values: OptionValues,
+  signal: AbortSignal,
+): Promise<void> {
+  const { openNatsBroker } = await withPackages('stream', () => import('../stream/jetstream/nats.js'));
+  const opened = await unlessStopped(signal, openNatsBroker(server, setupOptions));
+  if (opened === undefined) return;
+  const { broker, setup } = opened;
+  try {
+    for (const line of [...setup.created, ...setup.warnings]) printNote(`ipatlas: ${line}\n`);
+    if (prepared === undefined) await read(broker, values, signal);
+    else if (values['replay-rejects'] === true) await replay(broker, prepared, values, signal);
+    else await work(broker, prepared, values, signal);
+  } finally {
+    await broker.close();
+  }
+}
+
 function stream(invocation: Invocation): Promise<number> {
   const { values } = invocation;
-  if (isKafka(values)) return streamKafka(invocation);
-  const setupOptions = readSetup(values);
-  const server = readServer(values);
-  // Checked before any connection.
+  // All flags are checked before any connection.
+  const kafka = isKafka(values) ? readKafkaRequest(values) : undefined;
+  const nats: [NatsServer, SetupOptions] | undefined = kafka ? undefined : [readServer(values), readSetup(values)];
   metricsAddress(values);
-  readOversize(values);
+  if (nats !== undefined) readOversize(values);
   return stoppable(async (signal) => {
     const prepared = values.read === true ? undefined : await prepareWork(invocation);
     try {
-      const { openNatsBroker } = await withPackages('stream', () => import('../stream/nats.js'));
-      const opened = await unlessStopped(signal, openNatsBroker(server, setupOptions));
-      if (opened === undefined) return EXIT.ok;
-      const { broker, setup } = opened;
-      try {
-        for (const line of [...setup.created, ...setup.warnings]) printNote(`ipatlas: ${line}\n`);
-        if (prepared === undefined) await read(broker, values, signal);
-        else if (values['replay-rejects'] === true) await replay(broker, prepared, values, signal);
-        else await work(broker, prepared, values, signal);
-      } finally {
-        await broker.close();
-      }
+      if (nats !== undefined) await onNats(nats, prepared, values, signal);
+      else await workOnKafka(kafka!, prepared!, values, signal);
       return EXIT.ok;
     } finally {
       prepared?.release.stop();

@@ -1,5 +1,10 @@
 /** Limits what is in flight, in messages and in bytes. */
-import type { FlowLimit } from './broker.js';
+
+/** How much may be in flight. */
+export interface FlowLimit {
+  messages: number;
+  bytes: number;
+}
 
 export class FlowWindow {
   readonly #limit: FlowLimit;

@@ -7,10 +7,8 @@ import { ReleaseWatcher } from '../api/releases/release-watcher.js';
 import { openDatabase } from '../database/database.js';
 import type { EnrichOptions } from '../enrich/options.js';
 import { RELEASE_POLL_MS } from '../limits.js';
-import type { Broker } from './broker.js';
-import type { KafkaWorker, RecordEvents } from './kafka/worker.js';
+import type { ActiveRelease, Place, StreamWorker, WorkerEvents } from './broker.js';
 import { messageEnricher } from './message.js';
-import type { ActiveRelease, WorkerEvents } from './parts.js';
 
 /** Upper bounds in seconds of the time from a message's arrival in the source to its output. */
 const AGE_BUCKETS = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 5, 30, 300, 3600];
@@ -23,15 +21,6 @@ const STALL_MS = 10_000;
 
 /** Time between two lines of progress in the log, in milliseconds. */
 const PROGRESS_MS = 60_000;
-
-const NANOSECONDS_A_MILLISECOND = 1_000_000n;
-
-/** What can be asked of a worker at any time. */
-export interface ObservedWorker {
-  readonly inFlight: { messages: number; inputBytes: number; outputBytes: number };
-  /** Of an ordered output only. */
-  readonly isStandby?: boolean;
-}
 
 /** What a worker counts, as Prometheus metrics. */
 export class StreamMetrics {
@@ -67,38 +56,8 @@ export class StreamMetrics {
     return new Counter({ name: `ipatlas_stream_${name}`, help, registers: [this.#registry] });
   }
 
-  /** Adds what can be asked of a worker on Kafka at any time. */
-  observeKafka(worker: KafkaWorker): void {
-    this.#observe(() => worker.isConnected, worker);
-    new Gauge({
-      name: 'ipatlas_stream_lag_records',
-      help: "Records of this worker's partitions that were not read yet.",
-      labelNames: ['partition'],
-      registers: [this.#registry],
-      collect() {
-        this.reset();
-        for (const [partition, records] of worker.lag) this.set({ partition }, Number(records));
-      },
-    });
-  }
-
-  /** Adds what can be asked for at any time: the backlog, what is in flight, the connection. */
-  observe(broker: Broker, worker: ObservedWorker): void {
-    const gauge = this.#observe(() => broker.isConnected, worker);
-    // Left out while the broker does not answer.
-    const backlog = async (name: 'pending' | 'unacknowledged'): Promise<number | undefined> =>
-      broker.backlog().then(
-        (left) => left[name],
-        () => undefined,
-      );
-    gauge('lag_messages', 'Messages of the source that were never delivered, to any worker.', () => backlog('pending'));
-    gauge('unacknowledged_messages', 'Messages that are delivered to any worker and not done.', () =>
-      backlog('unacknowledged'),
-    );
-  }
-
-  /** Adds what all workers have. Returns a function that adds more. */
-  #observe(isConnected: () => boolean, worker: ObservedWorker) {
+  /** Adds what can be asked for at any time: the connection, what is in flight, what is left. */
+  observe(worker: StreamWorker): void {
     const registers = [this.#registry];
     const gauge = (name: string, help: string, value: () => number | Promise<number | undefined>): void => {
       new Gauge({
@@ -112,14 +71,33 @@ export class StreamMetrics {
         },
       });
     };
-    gauge('connected', 'Whether there is a connection to the broker.', () => Number(isConnected()));
+    gauge('connected', 'Whether there is a connection to the broker.', () => Number(worker.isConnected));
     gauge('in_flight_messages', 'Messages that this worker holds.', () => worker.inFlight.messages);
     gauge('in_flight_input_bytes', 'Bytes of input that this worker holds.', () => worker.inFlight.inputBytes);
     gauge('in_flight_output_bytes', 'Bytes of output that this worker holds.', () => worker.inFlight.outputBytes);
     if (worker.isStandby !== undefined) {
       gauge('standby', 'Whether another worker writes the ordered output: 1 or 0.', () => Number(worker.isStandby));
     }
-    return gauge;
+    if (worker.backlog !== undefined) {
+      // Left out while the broker does not answer.
+      const left = async (name: 'pending' | 'unacknowledged') =>
+        (await worker.backlog?.().catch(() => undefined))?.[name];
+      gauge('lag_messages', 'Messages of the source that were never delivered, to any worker.', () => left('pending'));
+      gauge('unacknowledged_messages', 'Messages that are delivered to any worker and not done.', () =>
+        left('unacknowledged'),
+      );
+    }
+    if (worker.lag === undefined) return;
+    new Gauge({
+      name: 'ipatlas_stream_lag_records',
+      help: "Records of this worker's partitions that were not read yet.",
+      labelNames: ['partition'],
+      registers,
+      collect() {
+        this.reset();
+        for (const [partition, records] of worker.lag ?? []) this.set({ partition }, Number(records));
+      },
+    });
   }
 
   /** What was done since the start, for the log. */
@@ -137,39 +115,23 @@ export class StreamMetrics {
   }
 
   /** The events that are counted. */
-  get events(): Omit<WorkerEvents, 'failed' | 'idle'> {
+  get events(): Pick<WorkerEvents, 'delivered' | 'stored' | 'done' | 'alreadyDone' | 'rejected' | 'retried'> {
     return {
-      delivered: ({ bytes, count }) => {
-        this.#inputBytes.inc(bytes.length);
+      delivered: (bytes, count) => {
+        this.#inputBytes.inc(bytes);
         if (count > 1) this.#redeliveries.inc();
       },
-      appended: ({ bytes }) => {
-        this.#parts.inc();
-        this.#outputBytes.inc(bytes.length);
+      stored: (parts, bytes) => {
+        this.#parts.inc(parts);
+        this.#outputBytes.inc(bytes);
       },
-      done: ({ source }) => {
-        this.#messages.inc();
-        const storedAt = Number(BigInt(source.storedAt) / NANOSECONDS_A_MILLISECOND);
-        this.#age.observe(Math.max(0, Date.now() - storedAt) / 1000);
+      done: (messages, oldest) => {
+        this.#messages.inc(messages);
+        this.#age.observe(Math.max(0, Date.now() - oldest) / 1000);
       },
       alreadyDone: () => this.#alreadyDone.inc(),
-      rejected: (_delivery, reason) => this.#rejects.inc({ reason }),
-      retried: () => this.#retries.inc(),
-      stalled: () => this.#retries.inc(),
-    };
-  }
-
-  /** The events of a worker on Kafka that are counted. */
-  get recordEvents(): Pick<RecordEvents, 'committed' | 'rejected' | 'stalled'> {
-    return {
-      committed: ({ records, inputBytes, outputBytes, oldest }) => {
-        this.#messages.inc(records);
-        this.#inputBytes.inc(inputBytes);
-        this.#outputBytes.inc(outputBytes);
-        if (records > 0) this.#age.observe(Math.max(0, Date.now() - oldest) / 1000);
-      },
       rejected: (_place, reason) => this.#rejects.inc({ reason }),
-      stalled: () => this.#retries.inc(),
+      retried: () => this.#retries.inc(),
     };
   }
 
@@ -212,79 +174,42 @@ export function logProgress(log: Log, metrics: StreamMetrics): () => void {
   return () => clearInterval(timer);
 }
 
-/** Returns a function for steps that failed: they make the worker not ready if it lasts, and are logged now and then. */
-function retryLog(log: Log, health: Health): (fields: LogFields & { problem: string }) => void {
-  let lastRetry = Number.NEGATIVE_INFINITY;
-  return (fields) => {
-    health.failed(fields.problem);
-    const now = performance.now();
-    if (now - lastRetry < LOG_INTERVAL_MS) return;
-    lastRetry = now;
-    log.warn(fields, 'a step failed and is tried again');
-  };
-}
-
 /**
- * Joins what is counted, what says whether the worker gets on, and what is logged, without anything that a message holds: sequences,
+ * Joins what is counted, what says whether the worker gets on, and what is logged, without anything that a message holds: places,
  * reasons and errors of the broker only.
  */
 export function workerEvents(metrics: StreamMetrics, log: Log, health: Health): WorkerEvents {
   const counted = metrics.events;
-  const onRetry = retryLog(log, health);
+  let lastRetry = Number.NEGATIVE_INFINITY;
+  const fields = (place: Place = {}): LogFields =>
+    Object.fromEntries(Object.entries(place).map(([name, value]) => [name, Number(value)]));
   return {
     ...counted,
-    appended(part) {
+    stored(parts, bytes) {
       health.succeeded();
-      counted.appended(part);
+      counted.stored(parts, bytes);
     },
-    done(delivery) {
+    done(messages, oldest) {
       health.succeeded();
-      counted.done(delivery);
-    },
-    idle: () => health.succeeded(),
-    rejected(delivery, reason, detail) {
-      counted.rejected(delivery, reason, detail);
-      log.warn({ sequence: delivery.source.sequence, reason, detail }, 'input refused');
-    },
-    stalled(problem) {
-      counted.stalled(problem);
-      onRetry({ problem });
-    },
-    retried(delivery, problem) {
-      counted.retried(delivery, problem);
-      onRetry({ sequence: delivery.source.sequence, problem });
-    },
-    failed: ({ source }, error) =>
-      log.error({ sequence: source.sequence, ...errorFields(error) }, 'a bug: this message could not be enriched'),
-  };
-}
-
-/** Does what {@link workerEvents} does for a worker on Kafka. */
-export function recordEvents(metrics: StreamMetrics, log: Log, health: Health): RecordEvents {
-  const counted = metrics.recordEvents;
-  const onRetry = retryLog(log, health);
-  const fields = ({ partition, offset }: { partition: number; offset: bigint }) => ({
-    partition,
-    offset: Number(offset),
-  });
-  return {
-    committed(done) {
-      health.succeeded();
-      counted.committed(done);
+      counted.done(messages, oldest);
     },
     idle: () => health.succeeded(),
     rejected(place, reason, detail) {
       counted.rejected(place, reason, detail);
       log.warn({ ...fields(place), reason, detail }, 'input refused');
     },
+    retried(problem, place) {
+      counted.retried(problem, place);
+      health.failed(problem);
+      const now = performance.now();
+      if (now - lastRetry < LOG_INTERVAL_MS) return;
+      lastRetry = now;
+      log.warn({ ...fields(place), problem }, 'a step failed and is tried again');
+    },
     lost: (place, records) =>
       log.error({ ...fields(place), records: Number(records) }, 'records were deleted before they were processed'),
-    stalled(problem) {
-      counted.stalled(problem);
-      onRetry({ problem });
-    },
     failed: (place, error) =>
-      log.error({ ...fields(place), ...errorFields(error) }, 'a bug: this record could not be enriched'),
+      log.error({ ...fields(place), ...errorFields(error) }, 'a bug: this message could not be enriched'),
   };
 }
 

@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BrokerUnavailable } from '../../src/stream/broker.js';
-import { openNatsBroker } from '../../src/stream/nats.js';
+import { openNatsBroker } from '../../src/stream/jetstream/nats.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
 import { outputErrors } from './exactly-once.js';
@@ -111,7 +111,7 @@ describe.skipIf(!hasNatsServer())('a connection', () => {
     await worker(broker, releaseOf(dataDir), { events }).run();
     // All messages were delivered again, and each was found in the output.
     expect(events.log.filter((event) => event === 'alreadyDone')).toHaveLength(messages.length);
-    expect(events.log).not.toContain('appended');
+    expect(events.log).not.toContain('stored');
     const { errors } = await outputErrors(connection, 'IN_POSITION', 'OUT_POSITION', dataDir);
     expect(errors).toEqual([]);
     await connection.close();

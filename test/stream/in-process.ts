@@ -2,12 +2,13 @@
 import { jetstreamManager } from '@nats-io/jetstream';
 import { openDatabase } from '../../src/database/database.js';
 import { parseFields } from '../../src/enrich/options.js';
-import type { Broker, Origin } from '../../src/stream/broker.js';
+import type { ActiveRelease, WorkerEvents } from '../../src/stream/broker.js';
+import type { Origin } from '../../src/stream/jetstream/chain.js';
+import type { WorkerOptions } from '../../src/stream/jetstream/intake.js';
+import { connectNats, NatsBroker } from '../../src/stream/jetstream/nats.js';
+import { type SetupOptions, setUpStreams } from '../../src/stream/jetstream/setup.js';
+import { Worker } from '../../src/stream/jetstream/worker.js';
 import { messageEnricher } from '../../src/stream/message.js';
-import { connectNats, NatsBroker } from '../../src/stream/nats.js';
-import type { ActiveRelease, WorkerEvents } from '../../src/stream/parts.js';
-import { type SetupOptions, setUpStreams } from '../../src/stream/setup.js';
-import { Worker, type WorkerOptions } from '../../src/stream/worker.js';
 import { parseAdd } from '../support/add.js';
 
 export const MEGABYTE = 1_048_576;
@@ -100,23 +101,23 @@ export function recordedEvents(): WorkerEvents & { log: string[] } {
   return {
     log,
     delivered: () => {},
-    appended: () => log.push('appended'),
+    stored: () => log.push('stored'),
     done: () => log.push('done'),
     alreadyDone: () => log.push('alreadyDone'),
-    rejected: (_delivery, reason) => log.push(`rejected ${reason}`),
-    retried: () => log.push('retried'),
-    stalled: (problem) => log.push(`stalled ${problem}`),
+    lost: () => {},
+    rejected: (_place, reason) => log.push(`rejected ${reason}`),
+    retried: (problem, place) => log.push(place === undefined ? `stalled ${problem}` : 'retried'),
     idle: () => {},
     failed: () => log.push('failed'),
   };
 }
 
 /** A worker that ends when the source is done. */
-export function worker(broker: Broker, release: ActiveRelease, changes: Partial<WorkerOptions> = {}): Worker {
+export function worker(broker: NatsBroker, release: ActiveRelease, changes: Partial<WorkerOptions> = {}): Worker {
   return new Worker({ ...workerOptions(broker, release), ...changes });
 }
 
-export function workerOptions(broker: Broker, release: ActiveRelease): WorkerOptions {
+export function workerOptions(broker: NatsBroker, release: ActiveRelease): WorkerOptions {
   return {
     broker,
     release: () => release,

@@ -74,6 +74,11 @@ export class KafkaCluster {
           'offsets.topic.num.partitions=3',
           'transaction.state.log.num.partitions=3',
           'group.initial.rebalance.delay.ms=0',
+          // A broker that was killed and starts again is not let in until its earlier session is over: 9 seconds by default.
+          'broker.session.timeout.ms=3000',
+          'broker.heartbeat.interval.ms=500',
+          'controller.quorum.election.timeout.ms=500',
+          'controller.quorum.fetch.timeout.ms=1000',
           'transaction.abort.timed.out.transaction.cleanup.interval.ms=500',
           'auto.create.topics.enable=false',
           // The records of tests are old.

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FlowWindow } from '../../src/stream/flow.js';
+import { parseAckSubject } from '../../src/stream/jetstream/nats.js';
 import { type EnrichMessage, nextPart } from '../../src/stream/message.js';
-import { parseAckSubject } from '../../src/stream/nats.js';
 
 /** Writes each digit line as many times as it says: output of any size, line by line. */
 const repeat: EnrichMessage = (bytes) => {

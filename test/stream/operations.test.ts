@@ -8,8 +8,7 @@ import { type NatsConnection, nkeys } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Log } from '../../src/api/log.js';
 import { pullStatePath } from '../../src/database/pull-state.js';
-import type { Delivery } from '../../src/stream/broker.js';
-import { HEADER } from '../../src/stream/headers.js';
+import { HEADER } from '../../src/stream/jetstream/headers.js';
 import { Health, logProgress, StreamMetrics, serveOperations, workerEvents } from '../../src/stream/operations.js';
 import { finished, start } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
@@ -298,10 +297,9 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     const health = new Health(() => now);
     const silent = { info: () => {}, warn: () => {} } as unknown as Log;
     const events = workerEvents(new StreamMetrics(dataDir), silent, health);
-    const delivery = { source: { sequence: 1, storedAt: '0' } } as Delivery;
-    events.stalled('the output is full');
+    events.retried('the output is full');
     now = 9_999;
-    events.retried(delivery, 'still full');
+    events.retried('still full', { sequence: 1 });
     expect(health.lasting).toBeUndefined();
     now = 10_000;
     const server = await serveOperations({ host: '::1', port: 0 }, new StreamMetrics(dataDir), () => health.lasting);
@@ -311,7 +309,7 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
       return [response.status, await response.text()];
     };
     expect(await ready()).toEqual([503, 'still full\n']);
-    events.done(delivery);
+    events.done(1, 0);
     expect(await ready()).toEqual([200, 'ready\n']);
   });
 
@@ -321,7 +319,7 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     const metrics = new StreamMetrics(dataDir);
     const lines: unknown[] = [];
     const end = logProgress({ info: (...line: unknown[]) => lines.push(line) } as unknown as Log, metrics);
-    metrics.events.done({ source: { sequence: 1, storedAt: '0' } } as Delivery);
+    metrics.events.done(1, 0);
     vi.advanceTimersByTime(60_000);
     end();
     await until(() => lines.length > 0, 'the line');

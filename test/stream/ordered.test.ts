@@ -4,12 +4,12 @@ import type { NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
-import { type Broker, BrokerUnavailable, type StartAt } from '../../src/stream/broker.js';
-import type { NatsBroker } from '../../src/stream/nats.js';
-import { OrderedWorker } from '../../src/stream/ordered.js';
-import type { ActiveRelease } from '../../src/stream/parts.js';
-import { readInOrder } from '../../src/stream/reader.js';
-import type { WorkerOptions } from '../../src/stream/worker.js';
+import { type ActiveRelease, BrokerUnavailable } from '../../src/stream/broker.js';
+import type { StartAt } from '../../src/stream/jetstream/chain.js';
+import type { WorkerOptions } from '../../src/stream/jetstream/intake.js';
+import type { NatsBroker } from '../../src/stream/jetstream/nats.js';
+import { OrderedWorker } from '../../src/stream/jetstream/ordered.js';
+import { readInOrder } from '../../src/stream/jetstream/reader.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
 import { orderErrors, outputErrors } from './exactly-once.js';
@@ -60,7 +60,7 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', { concurrent:
     return broker;
   }
 
-  function worker(broker: Broker, changes: Partial<WorkerOptions & { startAt: StartAt }> = {}): OrderedWorker {
+  function worker(broker: NatsBroker, changes: Partial<WorkerOptions & { startAt: StartAt }> = {}): OrderedWorker {
     return new OrderedWorker({ ...workerOptions(broker, release), startAt: undefined, ...changes });
   }
 
@@ -85,7 +85,7 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', { concurrent:
     await publish('A', 50, 150);
     const events = recordedEvents();
     await worker(broker, { events }).run();
-    expect(events.log.filter((event) => event === 'appended')).toHaveLength(50);
+    expect(events.log.filter((event) => event === 'stored')).toHaveLength(50);
     expect(await errorsOf('A')).toEqual([]);
     expect(await broker.backlog()).toEqual({ pending: 0, unacknowledged: 0, acknowledgedUpTo: 200 });
   });
@@ -108,7 +108,7 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', { concurrent:
     const { buffers, recorded } = recordedOutputs(release);
     // Each part is sent after the part before it is stored; meanwhile, later messages are enriched.
     let stored: Promise<unknown> = Promise.resolve();
-    const slow = altered<Broker>(broker, {
+    const slow = altered<NatsBroker>(broker, {
       append: (part, previous, after) => {
         const append = stored.then(() => broker.append(part, previous, after));
         stored = append;
@@ -129,7 +129,7 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', { concurrent:
     const broker = await open(suffix, checksSequence);
     await publish(suffix, 40);
     let appends = 0;
-    const losing = altered<Broker>(broker, {
+    const losing = altered<NatsBroker>(broker, {
       append: async (part, previous, after) => {
         if (++appends === 3) {
           await until(() => appends > 10, 'more appends');
@@ -159,7 +159,7 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', { concurrent:
     const [slow, fast] = [await open(suffix, checksSequence), await open(suffix, checksSequence)];
     await publish(suffix, 30);
     let other: Promise<void> | undefined;
-    const waiting = altered<Broker>(slow, {
+    const waiting = altered<NatsBroker>(slow, {
       append: async (part, previous, after) => {
         other ??= worker(fast).run();
         await other;
@@ -174,7 +174,7 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', { concurrent:
   it('that another one overtakes adds nothing', async () => {
     const { errors, log } = await overtaken('D', true);
     expect(errors).toEqual([]);
-    expect(log).not.toContain('appended');
+    expect(log).not.toContain('stored');
   });
 
   it('that another one overtakes, without the expected sequence, would write messages twice', async () => {
@@ -212,7 +212,7 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', { concurrent:
     const texts = ['{"ip":"8.8.8.8"}\nbroken\n', bareLines(2_500), '{"ip":"10.0.0.1"}'];
     await publishAll(connection, 'ing.a', texts);
     const dropping = releaseOf(dataDir, 'drop');
-    const dying = altered<Broker>(broker, {
+    const dying = altered<NatsBroker>(broker, {
       append: async (part, previous, after) => {
         if (part.source.sequence === 2 && part.number === 2) throw new Error('dies');
         return broker.append(part, previous, after);

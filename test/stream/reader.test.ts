@@ -2,8 +2,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, it, onTestFinished } from 'vitest';
 import { AtlasError } from '../../src/errors.js';
 import { STREAM_READ_POLL_MS } from '../../src/limits.js';
-import { type Broker, BrokerUnavailable, type StoredPart } from '../../src/stream/broker.js';
-import { chain, readInOrder } from '../../src/stream/reader.js';
+import { BrokerUnavailable } from '../../src/stream/broker.js';
+import type { StoredPart } from '../../src/stream/jetstream/chain.js';
+import type { NatsBroker } from '../../src/stream/jetstream/nats.js';
+import { chain, readInOrder } from '../../src/stream/jetstream/reader.js';
 
 /** Reads from a broker that answers for message 1 only. Returns the error, and how often it was asked after it. */
 async function readingFails(lastPart: () => StoredPart, onMessage: () => void): Promise<[unknown, number]> {
@@ -15,7 +17,7 @@ async function readingFails(lastPart: () => StoredPart, onMessage: () => void): 
       if (sequence === 1) return lastPart();
       throw new BrokerUnavailable('no answer');
     },
-  } as unknown as Broker;
+  } as unknown as NatsBroker;
   try {
     for await (const _ of readInOrder({ broker, once: true, signal: new AbortController().signal })) onMessage();
     throw new Error('read to its end');
@@ -52,7 +54,7 @@ it('the parts of a message are followed only to parts of the same message', asyn
   const last = { source, number: 3, isLast: true, position: 12, previous: 9 } as StoredPart;
   const read = async (before: Partial<StoredPart> | undefined) => {
     const part = before && { source, number: 2, previous: 0, ...before };
-    return chain({ partAt: async () => part } as unknown as Broker, last);
+    return chain({ partAt: async () => part } as unknown as NatsBroker, last);
   };
   expect((await read({})).map(({ number }) => number)).toEqual([2, 3]);
   const lost = /part 2 of the output of message 7 is not at position 9: the server has lost messages/;

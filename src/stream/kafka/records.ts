@@ -1,6 +1,6 @@
 /** Records of a Kafka topic and what becomes of them. No broker is involved. */
+import type { RejectReason } from '../broker.js';
 import type { EnrichMessage } from '../message.js';
-import type { RejectReason } from '../parts.js';
 import type { FetchedPartition } from './client.js';
 
 /** A record of the source. */

@@ -21,10 +21,15 @@ import {
   STREAM_RETRY_MAX_MS,
   STREAM_RETRY_MS,
 } from '../../limits.js';
-import { BrokerUnavailable } from '../broker.js';
+import {
+  type ActiveRelease,
+  BrokerUnavailable,
+  pause,
+  type RejectReason,
+  type StreamWorker,
+  type WorkerEvents,
+} from '../broker.js';
 import { FlowWindow } from '../flow.js';
-import type { ActiveRelease, RejectReason } from '../parts.js';
-import { pause } from '../worker.js';
 import {
   type Admin,
   ask,
@@ -43,24 +48,9 @@ import { committedRecords, enrichRecords, type Outcome, type SourceRecord } from
 import { type KafkaSetup, type KafkaSetupOptions, readTopics, requireTopics } from './setup.js';
 
 /** Where a record is in the source. */
-export interface Place {
+interface RecordPlace {
   partition: number;
   offset: bigint;
-}
-
-/** What a worker reports as it works. */
-export interface RecordEvents {
-  /** A transaction was committed. `oldest`: when its oldest record was written, in milliseconds since 1970. */
-  committed(done: { records: number; inputBytes: number; outputBytes: number; oldest: number }): void;
-  rejected(place: Place, reason: RejectReason, detail: string): void;
-  /** Records were deleted from the source before any worker read them. */
-  lost(place: Place, records: bigint): void;
-  /** A step failed and is tried again. */
-  stalled(problem: string): void;
-  /** There is nothing to do now, and the broker says so. */
-  idle(): void;
-  /** A record could not be enriched because of a bug. */
-  failed(place: Place, error: unknown): void;
 }
 
 export interface KafkaWorkerOptions {
@@ -73,7 +63,7 @@ export interface KafkaWorkerOptions {
   release: () => ActiveRelease;
   /** Whether records can be enriched as one block. */
   areLines: boolean;
-  events: RecordEvents;
+  events: WorkerEvents;
   /** Ends when all records that the source held at the start are done, by any worker of the group. */
   once: boolean;
   /** Aborting ends the worker after the transaction in flight. */
@@ -155,6 +145,8 @@ function bytesOf({ key, value, headers }: Pick<NewRecord, 'key' | 'value' | 'hea
   for (const [name, header] of headers) bytes += HEADER_BYTES + name.length + (header?.length ?? 0);
   return bytes;
 }
+
+const placeOf = ({ partition, offset }: RecordPlace) => ({ partition, offset });
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 
@@ -266,7 +258,7 @@ interface Assignment {
   partitions: number[];
 }
 
-export class KafkaWorker {
+export class KafkaWorker implements StreamWorker {
   readonly #options: KafkaWorkerOptions;
   readonly #flow = new FlowWindow({ messages: Number.MAX_SAFE_INTEGER, bytes: KAFKA_BYTES_IN_FLIGHT });
   readonly #lag = new Map<number, bigint>();
@@ -277,7 +269,7 @@ export class KafkaWorker {
   /** Most records of the next transaction: fewer while a record is looked for that the broker refuses. */
   #limit = KAFKA_RECORDS_A_TRANSACTION;
   /** A record that the broker refuses. */
-  #refused: (Place & { reason: RejectReason; detail: string }) | undefined;
+  #refused: (RecordPlace & { reason: RejectReason; detail: string }) | undefined;
   #failures = 0;
   #missingSince: number | undefined;
   /** With `once`: the offsets at which the source ended at the start. */
@@ -322,7 +314,7 @@ export class KafkaWorker {
           if (!(error instanceof BrokerUnavailable)) throw error;
           this.#isConnected = false;
           this.#checkGone(error);
-          events.stalled(error.message);
+          events.retried(error.message);
           this.#failures++;
           await pause(Math.min(STREAM_RETRY_MS * 2 ** this.#failures, STREAM_RETRY_MAX_MS), signal);
           if (this.#failures % FAILURES_OF_MEMBERSHIP !== 0) continue;
@@ -492,6 +484,7 @@ export class KafkaWorker {
         positions.set(partition, end);
         const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
         this.#flow.enter(bytes);
+        events.delivered(bytes, 1);
         queue.push({ partition, records, end, bytes, compression });
       }
       if (isEmpty && queue.length === 0 && this.#flow.isEmpty) events.idle();
@@ -526,7 +519,7 @@ export class KafkaWorker {
     const { events, release, areLines } = this.#options;
     const records = chunks.flatMap((chunk) => chunk.records);
     const { id, enrich } = release();
-    const outcomes = enrichRecords(records, enrich, areLines, (error, record) => events.failed(record, error));
+    const outcomes = enrichRecords(records, enrich, areLines, (error, record) => events.failed(placeOf(record), error));
     const codec = COMPRESSIONS[chunks.at(-1)!.compression] ?? 'none';
     const compression = this.#options.compression ?? this.#options.setup.compression ?? codec;
     const output = outcomes.flatMap((outcome) => this.#newRecords(outcome, id, compression));
@@ -545,16 +538,16 @@ export class KafkaWorker {
     // After a failure, the client may still be sending the output.
     for (const { recycle } of outcomes) recycle?.();
     for (const { record, reject } of outcomes) {
-      if (reject !== undefined) events.rejected(record, reject.reason, reject.detail);
+      if (reject !== undefined) events.rejected(placeOf(record), reject.reason, reject.detail);
     }
     this.#failures = 0;
     this.#limit = Math.min(2 * this.#limit, KAFKA_RECORDS_A_TRANSACTION);
-    const inputBytes = records.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
+    events.stored(output.length, outputBytes);
     const oldest = records.reduce(
-      (least, { timestamp }) => Math.min(least, Number(timestamp)),
-      Number.POSITIVE_INFINITY,
+      (least, { timestamp }) => (timestamp < least ? timestamp : least),
+      records[0]?.timestamp ?? 0n,
     );
-    events.committed({ records: records.length, inputBytes, outputBytes, oldest });
+    if (records.length > 0) events.done(records.length, Number(oldest));
   }
 
   /** After a failure because of a record: fewer records in the next try, until it is found; then it is rejected. */

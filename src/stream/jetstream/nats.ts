@@ -24,19 +24,18 @@ import {
   PermissionViolationError,
   TimeoutError,
 } from '@nats-io/transport-node';
-import { AtlasError, causedError, fileAdvice, messageOf, misuse } from '../errors.js';
+import { AtlasError, causedError, fileAdvice, messageOf, misuse } from '../../errors.js';
 import {
   STREAM_CONNECT_TIMEOUT_MS,
   STREAM_GONE_MS,
   STREAM_HEADER_BYTES,
   STREAM_READ_SUBJECTS,
   STREAM_REQUEST_TIMEOUT_MS,
-} from '../limits.js';
-import { credentialsOf, PERCENT_ADVICE, parseUrl } from '../url.js';
+} from '../../limits.js';
+import { credentialsOf, PERCENT_ADVICE, parseUrl } from '../../url.js';
+import { BrokerUnavailable } from '../broker.js';
 import {
   type Backlog,
-  type Broker,
-  BrokerUnavailable,
   type Delivery,
   type OutputPart,
   type OutputTail,
@@ -49,7 +48,7 @@ import {
   type StartAt,
   type StoredPart,
   type StoredReject,
-} from './broker.js';
+} from './chain.js';
 import {
   deliveredOrigin,
   parsePart,
@@ -301,8 +300,11 @@ interface OpenRequest {
   reject: (error: Error) => void;
 }
 
-export class NatsBroker implements Broker {
+/** The streams and the consumer of a pipeline. Every request may throw BrokerUnavailable. */
+export class NatsBroker {
+  /** Milliseconds after which an unacknowledged message is delivered again. */
   readonly redeliverAfterMs: number;
+  /** Resolves when the connection is lost for good, with the reason, or closed by `close`. */
   readonly closed: Promise<Error | undefined>;
   readonly #connection: NatsConnection;
   readonly #manager: JetStreamManager;
@@ -333,11 +335,13 @@ export class NatsBroker implements Broker {
     void this.#watchConnection();
   }
 
+  /** Largest part, in bytes of its payload, if it has no headers of the source. */
   get maxPartBytes(): number {
     const maxPayload = this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY;
     return Math.min(maxPayload, this.#setup.maxMessageBytes) - STREAM_HEADER_BYTES;
   }
 
+  /** Largest message of the source, in bytes. */
   get maxMessageBytes(): number {
     return this.#connection.info?.max_payload ?? this.maxPartBytes;
   }
@@ -491,10 +495,14 @@ export class NatsBroker implements Broker {
     return { reason: 'subject_too_long', detail };
   }
 
-  /*
+  /**
+   * Asks for messages once. Resolves when the request is over: the limit is reached, the time is over, or the connection was lost.
    * Speaks JetStream's pull protocol (NATS ADR-13) itself. The client library's fetch() ends with an error, and loses
    * messages that it holds, when the server reports that the next message exceeds max_bytes; its consume() then waits for
    * missed heartbeats.
+   *
+   * @param deliver called with each message as it arrives
+   * @throws AtlasError E_STREAM if the stream or the consumer is gone
    */
   async pull(limit: PullLimit, deliver: (delivery: Delivery) => void): Promise<void> {
     if (!this.#isConnected) throw new BrokerUnavailable('pull: not connected');
@@ -525,6 +533,7 @@ export class NatsBroker implements Broker {
     }
   }
 
+  /** Begins to read the source. */
   async readSource(startAt: StartAt): Promise<SourceReader> {
     const { from } = this.#names;
     const { consumers } = this.#manager;
@@ -561,6 +570,16 @@ export class NatsBroker implements Broker {
     return Buffer.byteLength(whole) > MAX_SUBJECT_BYTES ? `${own}.${LONG_SUBJECT}` : whole;
   }
 
+  /**
+   * Appends a part to the chain of its source message. When the promise resolves, the part's bytes are not used any more, and
+   * the caller may overwrite them. When it rejects, the broker may still be sending them.
+   *
+   * @param previous position of the chain's last part, 0 if there must be none yet
+   * @param after position of the last message of the whole output stream, for output in the order of the source: checked in
+   *   place of `previous`, which it implies
+   * @returns the part's position, or undefined if another part is the last one; nothing was stored then
+   * @throws BrokerUnavailable if it is unknown whether the part was stored
+   */
   append(part: OutputPart, previous: number, after?: number): Promise<number | undefined> {
     const subject = this.#outputSubject(part.source.sequence, part.origin?.subject ?? '');
     // A cluster checks the last sequence of the subject before, and that of the stream after, the appends that are under way.
@@ -608,6 +627,13 @@ export class NatsBroker implements Broker {
     );
   }
 
+  /**
+   * Returns the last part of a source message's output, undefined if there is none, or `foreign` if somebody else published to
+   * its subject.
+   *
+   * @param sourceSubject of the source message, if it is known: spares requests
+   * @throws BrokerUnavailable. AtlasError E_STREAM if it is output of another source
+   */
   async lastPart(sequence: number, sourceSubject?: string): Promise<StoredPart | 'foreign' | undefined> {
     const { from, to } = this.#names;
     let subject = sourceSubject ?? '>';
@@ -621,15 +647,22 @@ export class NatsBroker implements Broker {
     return parsePart(message) ?? 'foreign';
   }
 
+  /** Returns the part at a position of the output stream, or undefined. */
   async partAt(position: number): Promise<StoredPart | undefined> {
     const message = await this.#message(this.#names.to, position);
     return message === null ? undefined : parsePart(message);
   }
 
+  /** Returns the position of the last message of the output stream. */
   async outputEnd(): Promise<number> {
     return (await this.#streamState(this.#names.to)).last_seq;
   }
 
+  /**
+   * Returns the last message of the output stream.
+   *
+   * @throws AtlasError E_STREAM if it is not output of this source
+   */
   async outputTail(): Promise<OutputTail> {
     const { from, to } = this.#names;
     await this.#apiRequest('consumer', () => requireNoConsumer(this.#manager, this.#names));
@@ -643,6 +676,11 @@ export class NatsBroker implements Broker {
     throw new AtlasError('E_STREAM', `the last message of ${to} is not output of ${from}; use another output stream`);
   }
 
+  /**
+   * Stores refused input, once for each source message and offset. Returns false if it was there.
+   *
+   * @throws RejectsFull if there is no room. AtlasError E_STREAM if the rejects of another source are there
+   */
   async reject(reject: Reject): Promise<boolean> {
     const { source, offset, bytes = new Uint8Array(0) } = reject;
     const { from, rejects } = this.#names;
@@ -661,6 +699,7 @@ export class NatsBroker implements Broker {
     }
   }
 
+  /** Returns the positions of the first and last reject; `last` is below `first` if there are none. */
   async rejectRange(): Promise<SourceRange> {
     const { first_seq, last_seq } = await this.#streamState(this.#names.rejects);
     return { first: first_seq, last: last_seq };
@@ -741,6 +780,12 @@ export class NatsBroker implements Broker {
     return { first, last: last_seq };
   }
 
+  /**
+   * Returns the sequences whose output can be read, also of messages that the source does not hold any more.
+   *
+   * @param from first one; by default the first that the source or the output holds
+   * @throws AtlasError E_STREAM if `from` is missing and too much output would have to be searched for it
+   */
   async readableRange(from?: number): Promise<SourceRange> {
     const { first, last } = await this.sourceRange();
     if (from !== undefined) return { first: from, last };
@@ -767,6 +812,7 @@ export class NatsBroker implements Broker {
     return Object.keys(state.subjects ?? {}).map((subject) => Number.parseInt(subject.slice(at), 10));
   }
 
+  /** Whether the source stream still holds a message that workers process. */
   async hasSource(sequence: number): Promise<boolean> {
     const message = await this.#message(this.#names.from, sequence);
     return message !== null && matchesFilter(message.subject, this.#setup.filter);

@@ -1,8 +1,8 @@
 /** The headers of output messages and rejects: written, and read back. docs/streams.md describes them for readers. */
 import type { StoredMsg } from '@nats-io/jetstream';
 import { headers, type Msg, type MsgHdrs } from '@nats-io/transport-node';
-import { AtlasError } from '../errors.js';
-import type { Origin, OutputPart, Reject, SourceId, StoredPart, StoredReject } from './broker.js';
+import { AtlasError } from '../../errors.js';
+import type { Origin, OutputPart, Reject, SourceId, StoredPart, StoredReject } from './chain.js';
 
 export const HEADER = {
   /** `<source stream> <sequence> <time stored, ns>` */

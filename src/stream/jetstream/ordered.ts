@@ -9,9 +9,7 @@
  *
  * One worker writes at a time. A worker that meets a conflict is a standby, until the output makes no progress.
  */
-import { setMaxListeners } from 'node:events';
-import { setImmediate as nextTurn } from 'node:timers/promises';
-import { AtlasError } from '../errors.js';
+import { AtlasError } from '../../errors.js';
 import {
   STREAM_ONCE_PULL_MS,
   STREAM_PULL_MS,
@@ -19,20 +17,20 @@ import {
   STREAM_RETRY_MS,
   STREAM_STANDBY_MS,
   STREAM_STANDBY_POLL_MS,
-  STREAM_TURN_BYTES,
-} from '../limits.js';
+} from '../../limits.js';
+import { BrokerUnavailable, pause, retried } from '../broker.js';
 import {
-  BrokerUnavailable,
+  arrivedAt,
   type Delivery,
   type OutputPart,
   type OutputTail,
+  placeOf,
   type SourceReader,
   type StartAt,
   type StoredPart,
-} from './broker.js';
-import { FlowWindow } from './flow.js';
-import { type Job, PartMaker } from './parts.js';
-import { pause, retried, type WorkerOptions } from './worker.js';
+} from './chain.js';
+import { Intake, type WorkerOptions } from './intake.js';
+import type { Job } from './parts.js';
 
 export interface OrderedOptions extends WorkerOptions {
   /** Where to begin if the output has no messages. */
@@ -50,8 +48,6 @@ interface Session {
   resumeAfter: StoredPart | undefined;
   /** All messages up to this sequence are in the output. */
   doneUpTo: number;
-  queue: Delivery[];
-  isEnriching: boolean;
   end: End | undefined;
 }
 
@@ -60,28 +56,11 @@ function doneUpTo({ part }: OutputTail): number {
   return part === undefined ? 0 : part.source.sequence - (part.isLast ? 0 : 1);
 }
 
-export class OrderedWorker {
-  readonly #options: OrderedOptions;
-  readonly #input: FlowWindow;
-  readonly #output: FlowWindow;
-  readonly #parts: PartMaker;
+export class OrderedWorker extends Intake<OrderedOptions> {
+  #session!: Session;
   #isStandby = false;
   /** Wait before the next try after a failure; twice as long after each one without progress. */
   #retryMs = STREAM_RETRY_MS;
-  #failure: { error: unknown } | undefined;
-
-  constructor(options: OrderedOptions) {
-    this.#options = options;
-    setMaxListeners(0, options.signal);
-    this.#parts = new PartMaker(options);
-    this.#input = new FlowWindow(options.inFlight);
-    this.#output = new FlowWindow({ messages: options.inFlight.messages, bytes: options.maxOutputBytes });
-  }
-
-  /** What is in flight now. */
-  get inFlight(): { messages: number; inputBytes: number; outputBytes: number } {
-    return { messages: this.#input.messages, inputBytes: this.#input.bytes, outputBytes: this.#output.bytes };
-  }
 
   /** Whether another worker writes the output. */
   get isStandby(): boolean {
@@ -94,7 +73,7 @@ export class OrderedWorker {
    * @throws AtlasError E_STREAM if the source or the output cannot be continued
    */
   async run(): Promise<void> {
-    const { once } = this.#options;
+    const { once } = this.options;
     let last = Number.POSITIVE_INFINITY;
     for (let isFirst = true; ; isFirst = false) {
       const now = await this.#readOutputTail();
@@ -102,12 +81,12 @@ export class OrderedWorker {
       if (isFirst && once) last = now.sourceEnd;
       if (doneUpTo(now.tail) >= last) return;
       const end = await this.#work(now.tail, last);
-      if (this.#failure !== undefined) throw this.#failure.error;
+      if (this.failure !== undefined) throw this.failure.error;
       if (end === 'done' || end === 'stopped') return;
       if (end === 'conflict') {
         await this.#standBy(last);
       } else {
-        await pause(this.#retryMs, this.#options.signal);
+        await pause(this.#retryMs, this.options.signal);
         this.#retryMs = Math.min(2 * this.#retryMs, STREAM_RETRY_MAX_MS);
       }
     }
@@ -119,9 +98,9 @@ export class OrderedWorker {
    * @throws AtlasError E_STREAM if the output cannot be continued
    */
   async #readOutputTail(): Promise<{ tail: OutputTail; sourceEnd: number } | undefined> {
-    const { broker } = this.#options;
-    const tail = await retried(this.#options, () => broker.outputTail());
-    const range = await retried(this.#options, () => broker.sourceRange());
+    const { broker } = this.options;
+    const tail = await retried(this.options, () => broker.outputTail());
+    const range = await retried(this.options, () => broker.sourceRange());
     if (tail === undefined || range === undefined) return undefined;
     if (tail.part !== undefined && range.last < tail.part.source.sequence) throw this.#lostSource(tail.part);
     return { tail, sourceEnd: range.last };
@@ -130,42 +109,41 @@ export class OrderedWorker {
   /** Where to go on reading. Begins with the last message that is in the output, to check that it is still the same. */
   #startAt({ position, part }: OutputTail): StartAt {
     if (part !== undefined) return { kind: 'sequence', sequence: part.source.sequence };
-    if (position === 0) return this.#options.startAt ?? { kind: 'first' };
-    if (this.#options.startAt !== undefined) return this.#options.startAt;
+    if (position === 0) return this.options.startAt ?? { kind: 'first' };
+    if (this.options.startAt !== undefined) return this.options.startAt;
     throw new AtlasError('E_STREAM', 'the last message of the output was deleted: say with --from-seq where to go on');
   }
 
   /** Reads and appends until something ends that; everything that was sent is settled then. */
   async #work(tail: OutputTail, last: number): Promise<End> {
-    const { broker, events, once, signal } = this.#options;
+    const { broker, events, once, signal } = this.options;
     const startAt = this.#startAt(tail);
-    const reader = await retried(this.#options, () => broker.readSource(startAt));
+    const reader = await retried(this.options, () => broker.readSource(startAt));
     if (reader === undefined) return 'stopped';
     const session: Session = {
       position: tail.position,
       resumeAfter: tail.part,
       doneUpTo: doneUpTo(tail),
-      queue: [],
-      isEnriching: false,
       end: undefined,
     };
+    this.#session = session;
     while (session.end === undefined) {
       let delivered = 0;
-      const limit = { ...this.#input.room, waitMs: once ? STREAM_ONCE_PULL_MS : STREAM_PULL_MS };
+      const limit = { ...this.input.room, waitMs: once ? STREAM_ONCE_PULL_MS : STREAM_PULL_MS };
       const isComplete = await this.#pull(reader, limit, (delivery) => {
         delivered++;
-        this.#accept(session, delivery);
+        this.accept(delivery);
       });
       if (!isComplete) session.end ??= 'interrupted';
       else if (signal.aborted) session.end ??= 'stopped';
-      else if (delivered === 0 && this.#input.isEmpty) {
+      else if (delivered === 0 && this.input.isEmpty) {
         events.idle();
         const pending = once ? await reader.pending().catch(() => 1) : 1;
         if (once && (session.doneUpTo >= last || pending === 0)) session.end ??= 'done';
       }
-      await this.#input.halfFree();
+      await this.input.halfFree();
     }
-    await this.#input.empty();
+    await this.input.empty();
     await reader.close();
     return session.end;
   }
@@ -176,7 +154,7 @@ export class OrderedWorker {
       return await reader.pull(limit, deliver);
     } catch (error) {
       if (!(error instanceof BrokerUnavailable)) throw error;
-      this.#options.events.stalled(error.message);
+      this.options.events.retried(error.message);
       return false;
     }
   }
@@ -189,45 +167,26 @@ export class OrderedWorker {
     );
   }
 
-  #accept(session: Session, delivery: Delivery): void {
-    this.#input.enter(delivery.bytes.length);
-    this.#options.events.delivered(delivery);
-    session.queue.push(delivery);
-    if (!session.isEnriching) void this.#handleQueued(session);
-  }
-
-  /** Handles the queued messages in order, each when there is room for its output. Never rejects. */
-  async #handleQueued(session: Session): Promise<void> {
-    session.isEnriching = true;
-    let turnBytes = 0;
-    for (let delivery = session.queue.shift(); delivery !== undefined; delivery = session.queue.shift()) {
-      const { length } = delivery.bytes;
-      const sent: Promise<void>[] = [];
-      try {
-        await this.#output.hasRoom();
-        // When told to stop, what was delivered is still done; after a failure, nothing more can be appended.
-        if (session.end === undefined || session.end === 'stopped') await this.#handle(session, delivery, sent);
-      } catch (error) {
-        this.#fail(session, delivery, error);
-      }
-      void Promise.all(sent).then(() => this.#input.leave(length));
-      turnBytes += length;
-      if (turnBytes >= STREAM_TURN_BYTES) {
-        await nextTurn();
-        turnBytes = 0;
-      }
+  protected async handle(delivery: Delivery): Promise<void> {
+    const session = this.#session;
+    const sent: Promise<void>[] = [];
+    try {
+      // When told to stop, what was delivered is still done; after a failure, nothing more can be appended.
+      if (session.end === undefined || session.end === 'stopped') await this.#sendParts(session, delivery, sent);
+    } catch (error) {
+      this.#fail(session, delivery, error);
     }
-    session.isEnriching = false;
+    void Promise.all(sent).then(() => this.input.leave(delivery.bytes.length));
   }
 
   #fail(session: Session, delivery: Delivery, error: unknown): void {
-    if (error instanceof BrokerUnavailable) this.#options.events.retried(delivery, error.message);
-    else this.#failure ??= { error };
+    if (error instanceof BrokerUnavailable) this.options.events.retried(error.message, placeOf(delivery));
+    else this.failure ??= { error };
     session.end = session.end === 'conflict' ? 'conflict' : 'interrupted';
   }
 
   /** Enriches a message and sends the parts of its output, without waiting for the broker. */
-  async #handle(session: Session, delivery: Delivery, sent: Promise<void>[]): Promise<void> {
+  async #sendParts(session: Session, delivery: Delivery, sent: Promise<void>[]): Promise<void> {
     const { source, origin, bytes } = delivery;
     const before = session.resumeAfter;
     session.resumeAfter = undefined;
@@ -237,24 +196,24 @@ export class OrderedWorker {
       if (before.isLast) return;
       [from, number, previous] = [before.inputEnd, before.number + 1, before.position];
     }
-    const job = this.#parts.enrich(delivery);
+    const job = this.parts.enrich(delivery);
     for (;;) {
-      const content = await this.#parts.part(job, from);
+      const content = await this.parts.part(job, from);
       if (session.end === 'conflict' || session.end === 'interrupted') return;
       const part = { ...content, source, origin, number, isLast: content.inputEnd === bytes.length };
       sent.push(this.#send(session, job, part, previous));
       if (part.isLast) return;
       [from, number, previous] = [part.inputEnd, number + 1, session.position];
-      await this.#output.hasRoom();
+      await this.output.hasRoom();
     }
   }
 
   /** Appends a part after everything that was sent before. Never rejects. */
   async #send(session: Session, job: Job, part: OutputPart, previous: number): Promise<void> {
     const { delivery, enriched } = job;
-    const { broker, events } = this.#options;
+    const { broker, events } = this.options;
     const after = session.position++;
-    this.#output.enter(part.bytes.length);
+    this.output.enter(part.bytes.length);
     try {
       const position = await broker.append(part, previous, after);
       if (position === undefined) {
@@ -263,29 +222,29 @@ export class OrderedWorker {
         return;
       }
       this.#retryMs = STREAM_RETRY_MS;
-      events.appended(part);
+      events.stored(1, part.bytes.length);
       if (!part.isLast) return;
       session.doneUpTo = part.source.sequence;
-      events.done(delivery);
+      events.done(1, arrivedAt(part.source));
       enriched?.recycle?.();
     } catch (error) {
       this.#fail(session, delivery, error);
     } finally {
-      this.#output.leave(part.bytes.length);
+      this.output.leave(part.bytes.length);
     }
   }
 
   /** Waits until the output makes no progress although there is something to do, or until everything is done. */
   async #standBy(last: number): Promise<void> {
-    const { broker, once, signal } = this.#options;
+    const { broker, once, signal } = this.options;
     this.#isStandby = true;
     // Of several standbys, one should be the first.
     const patience = STREAM_STANDBY_MS * (1 + Math.random());
     let position = -1;
     let since = performance.now();
     while (!signal.aborted) {
-      await pause(STREAM_STANDBY_POLL_MS, this.#options.signal);
-      const end = await retried(this.#options, () => broker.outputEnd());
+      await pause(STREAM_STANDBY_POLL_MS, this.options.signal);
+      const end = await retried(this.options, () => broker.outputEnd());
       const isIdle = end === position;
       if (isIdle ? performance.now() - since < patience : !once) {
         if (!isIdle) since = performance.now();

@@ -1,46 +1,12 @@
 /** What all workers do with one message: enrich it, cut its output into parts, and reject what cannot be in the output. */
-import type { Broker, Delivery, OutputPart } from './broker.js';
-import { type Enriched, type EnrichMessage, nextPart } from './message.js';
+import type { ActiveRelease, RejectReason, WorkerEvents } from '../broker.js';
+import { type Enriched, nextPart } from '../message.js';
+import { type Delivery, type OutputPart, placeOf } from './chain.js';
+import type { NatsBroker } from './nats.js';
 
 /** What happens to a message whose output is larger than the broker takes. */
 export const OVERSIZE_POLICIES = ['split', 'reject'] as const;
 export type OversizePolicy = (typeof OVERSIZE_POLICIES)[number];
-
-/** Reasons for which input is refused, as they appear in headers and metrics. */
-export type RejectReason =
-  | 'invalid_line'
-  | 'too_large'
-  | 'sequence_reused'
-  | 'subject_taken'
-  | 'internal_error'
-  | 'refused_by_broker'
-  | NonNullable<Delivery['refusal']>['reason'];
-
-/** A release in use. */
-export interface ActiveRelease {
-  id: string;
-  enrich: EnrichMessage;
-}
-
-/** What a worker reports as it works. */
-export interface WorkerEvents {
-  delivered(delivery: Delivery): void;
-  /** A part was stored. */
-  appended(part: OutputPart): void;
-  /** All parts of a message are stored, and its acknowledgment, if there is one, is confirmed. */
-  done(delivery: Delivery): void;
-  /** The message was in the output already. */
-  alreadyDone(delivery: Delivery): void;
-  rejected(delivery: Delivery, reason: RejectReason, detail: string): void;
-  /** A step failed and is tried again, or the message is left to be delivered again. */
-  retried(delivery: Delivery, problem: string): void;
-  /** A step that concerns no message failed and is tried again. */
-  stalled(problem: string): void;
-  /** There is nothing to do now, and the broker says so. */
-  idle(): void;
-  /** A message could not be enriched because of a bug. */
-  failed(delivery: Delivery, error: unknown): void;
-}
 
 /** A message and its output. */
 export interface Job {
@@ -53,7 +19,7 @@ export interface Job {
 export type PartContent = Pick<OutputPart, 'bytes' | 'inputEnd' | 'release' | 'rejected'>;
 
 export interface PartOptions {
-  broker: Broker;
+  broker: NatsBroker;
   /** The release that answers now; asked for each message. */
   release: () => ActiveRelease;
   oversize: OversizePolicy;
@@ -76,7 +42,7 @@ export class PartMaker {
     try {
       return { delivery, release, enriched: release.enrich(delivery.bytes) };
     } catch (error) {
-      this.#options.events.failed(delivery, error);
+      this.#options.events.failed(placeOf(delivery), error);
       return { delivery, release, enriched: undefined };
     }
   }
@@ -139,6 +105,6 @@ export class PartMaker {
       reason,
       bytes: fits ? bytes : undefined,
     });
-    if (isNew) events.rejected(delivery, reason, detail);
+    if (isNew) events.rejected(placeOf(delivery), reason, detail);
   }
 }

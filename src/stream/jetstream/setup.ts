@@ -16,9 +16,9 @@ import {
   type StreamInfo,
 } from '@nats-io/jetstream';
 import { millis, nanos } from '@nats-io/transport-node';
-import { AtlasError } from '../errors.js';
-import { STREAM_MAX_ACK_PENDING, STREAM_READER_IDLE_MS } from '../limits.js';
-import type { StartAt } from './broker.js';
+import { AtlasError } from '../../errors.js';
+import { STREAM_MAX_ACK_PENDING, STREAM_READER_IDLE_MS } from '../../limits.js';
+import type { StartAt } from './chain.js';
 import { HEADER, parseSource, requireSource } from './headers.js';
 
 export interface StreamNames {

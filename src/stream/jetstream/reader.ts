@@ -1,12 +1,13 @@
 /** Reads the output in the order of the source: the output stream itself is in the order in which workers finished. */
 import { setMaxListeners } from 'node:events';
-import { AtlasError } from '../errors.js';
-import { STREAM_READ_AHEAD, STREAM_READ_POLL_MS } from '../limits.js';
-import type { Broker, StoredPart } from './broker.js';
-import { pause, retried } from './worker.js';
+import { AtlasError } from '../../errors.js';
+import { STREAM_READ_AHEAD, STREAM_READ_POLL_MS } from '../../limits.js';
+import { pause, retried } from '../broker.js';
+import type { StoredPart } from './chain.js';
+import type { NatsBroker } from './nats.js';
 
 export interface ReadOptions {
-  broker: Broker;
+  broker: NatsBroker;
   /** First source sequence; default the first that the source or the output holds. */
   fromSequence?: number | undefined;
   /** Ends after the last message that the source held at the start. */
@@ -24,7 +25,7 @@ export interface ReadMessage {
 const lost = (what: string): AtlasError => new AtlasError('E_STREAM', `${what}; read on after it with --from-seq`);
 
 /** Follows a chain from its last part back to its first. */
-export async function chain(broker: Broker, last: StoredPart): Promise<StoredPart[]> {
+export async function chain(broker: NatsBroker, last: StoredPart): Promise<StoredPart[]> {
   const parts = [last];
   for (let first = last; first.previous > 0; ) {
     const before = await broker.partAt(first.previous);
@@ -60,7 +61,7 @@ class Reader {
 
   /** Repeats a request until the broker answers; undefined when told to stop. */
   persistently<Result>(request: () => Promise<Result>): Promise<Result | undefined> {
-    return retried({ signal: this.#signal, events: { stalled() {} } }, request);
+    return retried({ signal: this.#signal, events: { retried() {} } }, request);
   }
 
   /** Waits for the output of one message to be complete; undefined when told to stop. */

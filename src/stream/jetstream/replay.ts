@@ -3,17 +3,13 @@
  * chain of its source message, under the same check as that of a worker, and names its reject. So a reject is in the output
  * once, however often a replay is killed and repeated.
  */
-import type { Broker, StoredPart, StoredReject } from './broker.js';
-import { nextPart } from './message.js';
-import type { ActiveRelease, OversizePolicy } from './parts.js';
+import { retried } from '../broker.js';
+import { nextPart } from '../message.js';
+import type { StoredPart, StoredReject } from './chain.js';
+import type { WorkerOptions } from './intake.js';
 import { chain } from './reader.js';
-import { retried, type WorkerOptions } from './worker.js';
 
-export interface ReplayOptions extends Pick<WorkerOptions, 'signal' | 'events'> {
-  broker: Broker;
-  release: () => ActiveRelease;
-  oversize: OversizePolicy;
-}
+export type ReplayOptions = Pick<WorkerOptions, 'broker' | 'release' | 'oversize' | 'signal' | 'events'>;
 
 /** What a replay did. */
 export interface Replayed {
