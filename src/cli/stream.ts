@@ -166,7 +166,7 @@ async function prepareWork({ values, dataDir }: Invocation) {
 
 type Prepared = Awaited<ReturnType<typeof prepareWork>>;
 
-/** Enriches the rejects once more, and says which ones stay. */
+/** Enriches the rejects again, and says which ones stay. */
 async function replay(
   broker: NatsBroker,
   { log, metrics, release }: Prepared,

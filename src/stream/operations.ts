@@ -141,7 +141,7 @@ export class StreamMetrics {
   }
 }
 
-/** Whether the worker gets on: a problem that lasts makes it not ready. */
+/** Whether the worker makes progress: a problem that lasts makes it not ready. */
 export class Health {
   readonly #now: () => number;
   #problem: { text: string; since: number } | undefined;
@@ -175,8 +175,8 @@ export function logProgress(log: Log, metrics: StreamMetrics): () => void {
 }
 
 /**
- * Joins what is counted, what says whether the worker gets on, and what is logged, without anything that a message holds: places,
- * reasons and errors of the broker only.
+ * Returns the events of a worker: they are counted, they decide whether it is ready, and they are logged. No content of a message is
+ * logged: places, reasons and errors of the broker only.
  */
 export function workerEvents(metrics: StreamMetrics, log: Log, health: Health): WorkerEvents {
   const counted = metrics.events;

@@ -33,7 +33,7 @@ export interface Delivery {
   /** How often the message has been delivered, this delivery included. */
   readonly count: number;
   readonly bytes: Uint8Array;
-  /** Why the output cannot hold the message, whatever is in it; undefined if it can. */
+  /** Why the output cannot hold the message, regardless of its lines; undefined if it can. */
   readonly refusal?: { reason: RejectReason; detail: string } | undefined;
   /**
    * Tells the broker that the message is done. Resolves when the broker has confirmed it.
@@ -78,7 +78,7 @@ export interface Reject {
   /** The byte of the message at which a refused line begins; undefined for all of it, or for the lines of a policy. */
   offset?: number | undefined;
   reason: string;
-  /** The refused lines, or all of the message; undefined if they are too large to be published once more. */
+  /** The refused lines, or all of the message; undefined if they are too large to be published. */
   bytes: Uint8Array | undefined;
 }
 

@@ -85,7 +85,7 @@ const PING_INTERVAL_MS = 10_000;
 const MAX_PINGS_OUT = 2;
 const RECONNECT_WAIT_MS = 250;
 
-/** How much longer than the server a pull waits for the server's word that a request is over, in milliseconds. */
+/** How much longer than the request itself a pull waits for the server's status that ends it, in milliseconds. */
 const PULL_GRACE_MS = 2_000;
 
 /** Statuses of a pull request: still open; its time is over; any failure, or too few bytes left for the next message. */
@@ -95,7 +95,7 @@ const TOO_FEW_BYTES = /^message size exceeds maxbytes/i;
 
 /**
  * Longest subject of the output in bytes: the server closes the connection of a client whose control line is longer than
- * max_control_line (4,096 bytes by default), in which the subject stands beside the reply subject and two lengths.
+ * max_control_line (4,096 bytes by default), which also has the reply subject and two lengths.
  */
 const MAX_SUBJECT_BYTES = 4_000;
 

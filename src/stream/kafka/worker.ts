@@ -109,7 +109,7 @@ const MAX_SPAN = 1n << 30n;
 /** Characters of the explanation of a reject that are kept. */
 const DETAIL_CHARACTERS = 200;
 
-/** Errors of the broker about a record, whoever sends it. */
+/** Errors of the broker that concern the record, not its producer. */
 const RECORD_ERRORS: Record<string, RejectReason> = {
   MESSAGE_TOO_LARGE: 'too_large',
   RECORD_LIST_TOO_LARGE: 'too_large',
@@ -233,7 +233,7 @@ class Group {
     return this.#member;
   }
 
-  /** A member, as who it was when it got its partitions, for the coordinator of now. */
+  /** The identity under which the member got its partitions, for the current coordinator. */
   membership({ identity }: Member): Membership {
     return { ...identity, coordinatorId: this.#consumer.coordinatorId ?? -1 };
   }
@@ -596,7 +596,7 @@ export class KafkaWorker implements StreamWorker {
         [HEADER.rejected, reason],
         [HEADER.detail, detail.slice(0, DETAIL_CHARACTERS)],
       );
-      // With the time of now: the broker may have refused that of the record.
+      // With the current time: the broker may have refused that of the record.
       const reject = { ...common, topic: names.rejects, value: bytes === null ? undefined : asBuffer(bytes), headers };
       if (bytesOf(reject) + BATCH_BYTES > setup.maxBytes.rejects) {
         headers.set(HEADER.value, Buffer.from('too large'));
