@@ -11,6 +11,12 @@ import { SYSTEM } from './system.js';
  */
 export const STANDARD_FD = { input: 0, output: 1, error: 2 };
 
+/** Returns the cursor to the start of the line and clears it (ECMA-48 EL). */
+export const CLEAR_LINE = '\r\x1b[K';
+
+/** Whether the last line on standard error is that of the progress, which a note must clear. */
+export const PROGRESS = { isShown: false };
+
 /** The path that means standard input. */
 export const STDIN_PATH = '-';
 

@@ -5,7 +5,7 @@ import { type DataPlace, findDatabase, isSeed, manifestOfDatabase, seedText } fr
 import { hasPartition, type Manifest } from '../database/release.js';
 import { type AtlasError, EXIT, misuse, systemErrorCode, writeError } from '../errors.js';
 import { NETWORKS } from '../rangefile/partitions.js';
-import { isTerminal, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
+import { CLEAR_LINE, isTerminal, PROGRESS, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
 
 export { table } from '../text-table.js';
@@ -166,16 +166,25 @@ export async function print(output: string | Uint8Array): Promise<void> {
  * Writes a short note to stderr, at most PIPE_BUF (4096) bytes. `process.stderr` would load the streams first, which takes 3 ms.
  */
 export function printNote(note: string): void {
+  const line = (PROGRESS.isShown ? CLEAR_LINE : '') + printable(note);
   try {
-    writeFileSync(STANDARD_FD.error, printable(note));
+    writeFileSync(STANDARD_FD.error, line);
   } catch (error) {
     const code = systemErrorCode(error);
     // Nobody reads notes any more.
     if (code === 'EPIPE') return;
     // Another process made the pipe non-blocking, and it is full: nothing of so short a note was written (pipe(7)).
     if (code !== 'EAGAIN') throw error;
-    process.stderr.write(printable(note));
+    process.stderr.write(line);
   }
+}
+
+/** Whether the command line asks for no notices. */
+export const NOTES = { areQuiet: false };
+
+/** Writes a note that `--quiet` leaves out: one that is neither an error nor what was asked for. */
+export function printNotice(note: string): void {
+  if (!NOTES.areQuiet) printNote(note);
 }
 
 /**
@@ -185,7 +194,7 @@ export function printNote(note: string): void {
  */
 export function databaseOf(place: DataPlace): string {
   const database = findDatabase(place);
-  if (isSeed(database)) printNote(`ipatlas: ${seedText(manifestOfDatabase(database))}\n`);
+  if (isSeed(database)) printNotice(`ipatlas: ${seedText(manifestOfDatabase(database))}\n`);
   return database;
 }
 
@@ -199,7 +208,7 @@ export function expectStdin(inputs: readonly string[]): void {
   const count = inputs.filter((path) => path === STDIN_PATH).length;
   if (count > 1) throw misuse('"-", standard input, is named twice; it can be read once');
   if (count === 0 || !isTerminal(STANDARD_FD.input) || !isTerminal(STANDARD_FD.error)) return;
-  printNote('ipatlas: reading from the terminal; Ctrl-D at the start of a line ends the input\n');
+  printNotice('ipatlas: reading from the terminal; Ctrl-D at the start of a line ends the input\n');
 }
 
 /** Returns facts as aligned lines, `name  value`. */
@@ -211,7 +220,7 @@ export function factLines(facts: [string, string | number][]): string {
 /** Says that networks are null, if a release has none. */
 export function noteWithoutNetworks(manifest: Manifest): void {
   if (hasPartition(manifest, NETWORKS)) return;
-  printNote(
+  printNotice(
     `ipatlas: release ${manifest.id} has no networks, so asn and as_name are null: no source says who announces the addresses\n`,
   );
 }

@@ -11,7 +11,7 @@ import { runPlan } from './records/run.js';
 
 function run(invocation: Invocation): Promise<number> {
   return withLogs(invocation, () => {
-    const plan = planOf(invocation);
+    const plan = { ...planOf(invocation), needsAddress: invocation.values['none-ok'] !== true };
     const { at, add } = plan.options;
     if (at === undefined && otherPartitionsOf(add).includes(NETWORKS))
       noteWithoutNetworks(manifestOfDatabase(plan.database));
@@ -33,6 +33,7 @@ stdout.`,
       help: 'for a line that is not a JSON object, or a record that does not match the header: keep (default), drop, or fail (exit code 4)',
     },
     rejects: { value: 'FILE', help: 'also write such lines to FILE' },
+    'none-ok': { help: 'exit code 0, not 4, if no record of all inputs has an address' },
     ...OUTPUT_FLAGS,
   },
   examples: {

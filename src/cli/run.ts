@@ -3,7 +3,7 @@ import { debuglog, getSystemErrorMap } from 'node:util';
 import { dataPlace } from '../database/origin.js';
 import { AtlasError, EXIT, fileAdvice, isDiskError, messageOf } from '../errors.js';
 import { isUnderNohup } from '../signals.js';
-import { type Command, print, printNote, usageError } from './command.js';
+import { type Command, NOTES, print, printNote, usageError } from './command.js';
 import { parseCommandLine } from './command-line.js';
 
 const debug = debuglog('ipatlas');
@@ -42,6 +42,7 @@ export async function runCommand(
   dataDir = values.data as string | undefined;
   const place = dataPlace(dataDir, values.seed === true);
   if (place.dataDir === '') throw usageError('--data (or IPATLAS_DATA) is empty', name);
+  NOTES.areQuiet = values.quiet === true;
   mayHaveLeftConnections = command.mayLeaveConnections === true;
   return command.run({ ...place, values, action, positionals });
 }

@@ -32,6 +32,8 @@ export interface EnrichRequest {
   counts: EnrichCounts;
   /** Aborting stops reading. Complete records that were read are still written; then the promise resolves. */
   signal: AbortSignal;
+  /** The memory of the last run, for the next one. */
+  kept?: { memory?: WebAssembly.Memory };
 }
 
 /**
@@ -43,13 +45,14 @@ export interface EnrichRequest {
  *   E_NO_DATABASE or E_DAMAGED without a usable release. The errors of the sinks, such as EPIPE
  */
 export async function enrich(request: EnrichRequest): Promise<readonly Damage[]> {
-  const { options, guess, signal, output } = request;
+  const { options, guess, signal, output, kept = {} } = request;
   const inputs = new Inputs(openSources(request.inputs), options, guess);
   let before: InputsResult | undefined;
   try {
     do {
       if (before?.endsWithNewline === false) await output.write(Buffer.from('\n'));
-      before = await enrichInputs(request, inputs, before?.memory);
+      before = await enrichInputs(request, inputs, kept.memory);
+      kept.memory = before.memory;
     } while (inputs.isWaiting && !signal.aborted);
     return before.damage;
   } finally {
@@ -57,11 +60,14 @@ export async function enrich(request: EnrichRequest): Promise<readonly Damage[]>
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    signal.addEventListener('abort', () => resolve());
+/** Waits for a promise, until the signal at most. */
+async function unlessAborted(signal: AbortSignal, promise: Promise<unknown>): Promise<void> {
+  const waiting = new AbortController();
+  const aborted = new Promise<void>((resolve) => {
+    signal.addEventListener('abort', () => resolve(), { signal: waiting.signal });
     if (signal.aborted) resolve();
   });
+  await Promise.race([promise, aborted]).finally(() => waiting.abort());
 }
 
 /** What a run leaves behind, and what is damaged. */
@@ -79,7 +85,7 @@ async function enrichInputs(
 
   async function optionsOfInput(): Promise<InputOptions> {
     // The writer of a pipe may take its time.
-    await Promise.race([inputs.open(), aborted(signal)]);
+    await unlessAborted(signal, inputs.open());
     return inputs.log === undefined ? options : { ...guess!.optionsFor(inputs.log), add, onInvalid, query };
   }
 

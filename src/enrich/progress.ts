@@ -1,13 +1,11 @@
 /** The progress line and the summary of an enrichment, for people. */
-import { isTerminal, STANDARD_FD } from '../standard-streams.js';
+import { CLEAR_LINE, isTerminal, PROGRESS, STANDARD_FD } from '../standard-streams.js';
 import { counted, grouped } from '../text-table.js';
 import type { EnrichCounts } from './counts.js';
 
 const BAR_WIDTH = 20;
 /** Time between two updates of the line, in milliseconds: smooth to the eye at no cost. */
 const REDRAW_MS = 200;
-/** Returns the cursor to the start of the line and clears it (ECMA-48 EL). */
-const CLEAR_LINE = '\r\x1b[K';
 const UNITS = ['kB', 'MB', 'GB', 'TB'];
 
 /** Formats a number of bytes in powers of 1000. */
@@ -63,8 +61,10 @@ export function showProgress(counts: EnrichCounts, total: number | undefined): (
     terminal.write(CLEAR_LINE + line.slice(0, terminal.columns - 1));
   }, REDRAW_MS);
   timer.unref();
+  PROGRESS.isShown = true;
   return () => {
     clearInterval(timer);
+    PROGRESS.isShown = false;
     terminal.write(CLEAR_LINE);
   };
 }

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -198,11 +198,10 @@ describe('a warning', () => {
     ],
     ['in text', 'nothing\n', ['--format', 'text'], 'no address was found; is the format right (--format)?'],
     ['no address of a list has a country', '10.0.0.1\n', ['--format', 'list'], 'no country was found for any address'],
-  ])('is given if %s', async (what, input, args, warning) => {
+  ])('is given if %s', async (_what, input, args, warning) => {
     const stats = join(dir, 'stats');
     const { code, stderr } = await enrich([...args, '--stats', stats], { input });
-    // Without a format, input of which no line can be used is likely to be of another format.
-    expect(code).toBe(what === 'all lines are invalid' ? 4 : 0);
+    expect(code).toBe(warning.startsWith('no country') ? 0 : 4);
     expect(stderr).toContain(`ipatlas: warning: ${warning}`);
     expect(JSON.parse(readFileSync(stats, 'utf8')).warning).toContain(warning);
   });
@@ -214,6 +213,53 @@ describe('a warning', () => {
       expect(stderr).not.toContain('warning');
       expect(JSON.parse(readFileSync(stats, 'utf8'))).not.toHaveProperty('warning');
     }
+  });
+});
+
+describe('a file for each input', () => {
+  const run = (...args: string[]) => enrich(args, { cwd: dir });
+  const names = (folder = '.') => readdirSync(join(dir, folder)).sort();
+
+  it('is named after it, compressed as it, and passed over by --resume', async () => {
+    file('a.log', LINE);
+    file('b.log.gz', gzipSync(LINE));
+    const args = ['--suffix', '.geo', '--output-dir', 'new/out', 'a.log', 'b.log.gz'];
+    const whole = await run('--quiet', '--stats', '-', ...args);
+    expect(whole).toMatchObject({ code: 0, stderr: '' });
+    expect(JSON.parse(whole.stdout)).toMatchObject({ lines: 2, found: 2 });
+    expect(names('new/out')).toEqual(['a.log.geo', 'b.log.geo.gz']);
+    expect(readFileSync(join(dir, 'new/out/a.log.geo'), 'utf8')).toBe(ENRICHED);
+    expect(gunzipSync(readFileSync(join(dir, 'new/out/b.log.geo.gz'))).toString()).toBe(ENRICHED);
+    writeFileSync(join(dir, 'new/out/a.log.geo'), 'mine');
+    const resumed = await run('--resume', '-z', 'gzip', ...args);
+    expect(resumed.stderr).toContain('1 input passed over');
+    expect(names('new/out')).toEqual(['a.log.geo', 'a.log.geo.gz', 'b.log.geo.gz']);
+  });
+
+  it('exists only when it is complete', async () => {
+    file('a.log', LINE);
+    file('b.log', `${LINE}x\n`);
+    const { code } = await run('--on-invalid', 'fail', '--no-guess', '--suffix=-geo', 'a.log', 'b.log');
+    expect(code).toBe(4);
+    expect(names()).toEqual(['a.log', 'a.log-geo', 'b.log']);
+  });
+
+  it.each([
+    [['--output-dir', '.', 'a.log'], 'a.log would replace the input a.log'],
+    [['--suffix', '.x', 'a.log', 'a.log.x'], 'a.log.x would replace the input a.log.x'],
+    [['--output-dir', 'o', 'a.log', 'a.log'], 'the file for a.log and the file for a.log both name o/a.log'],
+    [['--output-dir', 'o', '--rejects', 'o/a.log', 'a.log'], 'the file for a.log and --rejects both name o/a.log'],
+    [['--output-dir', 'o'], 'standard input has no name'],
+    [['--output-dir', 'o', '-o', 'x', 'a.log'], '--output does not go with'],
+    [['--suffix', '/x', 'a.log'], 'has a slash'],
+    [['--suffix', '', 'a.log'], 'name a folder'],
+    [['--resume', 'a.log'], '--resume goes with'],
+  ])('is refused: %j', async (args, message) => {
+    file('a.log', LINE);
+    file('a.log.x', LINE);
+    const result = await run(...args);
+    expect(result).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+    expect(names()).toEqual(['a.log', 'a.log.x']);
   });
 });
 

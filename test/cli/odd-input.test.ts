@@ -67,7 +67,7 @@ it('prints no NaN, undefined, [object Object] or internal error', async () => {
 
 it('a reader of notes that has gone is no error', async () => {
   const { code } = await shell(
-    `"$NODE" "$MAIN" enrich --data '${dataDir}' '${join(dir, 'nulls')}' 2> >(true) > /dev/null`,
+    `"$NODE" "$MAIN" enrich --none-ok --data '${dataDir}' '${join(dir, 'nulls')}' 2> >(true) > /dev/null`,
   );
   expect(code).toBe(0);
 });

@@ -340,7 +340,7 @@ describe.each([...Object.entries(FORMATS), ...LOGS])('%s', (_, sample) => {
       if (name === 'header') return ['--no-header'];
       return value === true ? [`--${name}`] : [value].flat().flatMap((one) => [`--${name}`, String(one)]);
     });
-    const args = ['enrich', path, '--data', release.dataDir, '--add', 'country_code,address', ...flags];
+    const args = ['enrich', '--none-ok', path, '--data', release.dataDir, '--add', 'country_code,address', ...flags];
     const { stdout, stderr, code } = await ipatlas([...args, '--jobs', '1']);
     expect(code, stderr).toBe(0);
     const alone = await Promise.all(

@@ -71,6 +71,7 @@ export const INPUT_FLAGS = {
     value: 'N',
     help: `threads: 1 to ${MAX_JOBS}; 0, the default, is one per core. The order of lines is kept`,
   },
+  quiet: { help: 'no summary, no progress and no notices on stderr; errors stay' },
 } as const satisfies FlagTable;
 
 /** The flags of the inputs of `enrich`, which also say where the results go. */
@@ -123,6 +124,15 @@ export const OUTPUT_FLAGS = {
     short: 'o',
     help: 'write to FILE, which is replaced at the end and may be an input; "-" is stdout',
   },
+  'output-dir': {
+    value: 'DIR',
+    help: 'write a file for each input into DIR, under the name of the input. It gets its name when it is complete, and is compressed as the name says',
+  },
+  suffix: {
+    value: 'TEXT',
+    help: 'add TEXT to the names of these files, before .gz or .zst: with .geo, a.log.gz becomes a.log.geo.gz; without --output-dir, in the folder of the input',
+  },
+  resume: { help: 'for --output-dir and --suffix: pass over inputs whose file exists' },
   compress: {
     value: 'KIND',
     short: 'z',

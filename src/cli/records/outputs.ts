@@ -2,7 +2,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { compressedOutput } from '../../enrich/output/compress.js';
 import { type Output, plainOutput, replacedOutput, standardOutput, statOutput } from '../../enrich/output/output.js';
-import { type RecordPlan, STDOUT_PATH } from './plan.js';
+import { STDOUT_PATH, type Target } from './plan.js';
 
 /** Thrown if the reader of the first output has closed the pipe, so that it has all it wants. */
 export class OutputClosed extends Error {}
@@ -13,14 +13,14 @@ export class OutputClosed extends Error {}
  *
  * @returns a function that closes them, to be called when they were opened again
  */
-export function awaitReaders({ output, rejects, stats }: RecordPlan): () => void {
-  const pipes = [output, rejects, stats].filter((path) => path !== undefined && statOutput(path)?.isFIFO());
+export function awaitReaders(paths: readonly (string | undefined)[]): () => void {
+  const pipes = paths.filter((path) => path !== undefined && statOutput(path)?.isFIFO());
   const fds = pipes.map((path) => openSync(path!, 'w'));
-  return () => fds.forEach(closeSync);
+  return () => fds.splice(0).forEach(closeSync);
 }
 
 /** Opens the output of records. Writing to it throws {@link OutputClosed}. */
-export function openOutput({ output: path, compression }: RecordPlan): Output {
+export function openOutput({ output: path, compression }: Target): Output {
   const onClosed = () => {
     throw new OutputClosed();
   };

@@ -6,7 +6,7 @@ import { findFields } from '../../enrich/find-fields.js';
 import { addressNames } from '../../enrich/known-logs.js';
 import { formsOf, logOf, recognizeLog, withoutJson } from '../../enrich/logs.js';
 import type { FormatName, InputOptions } from '../../enrich/options.js';
-import { type OptionValues, printNote, text } from '../command.js';
+import { type OptionValues, printNotice, text } from '../command.js';
 import { flagOf, logsOf, requestedOptions } from './flags.js';
 
 /** How long a pipe is waited for after its first line, in ms. */
@@ -57,7 +57,7 @@ export function recognitionOf(values: OptionValues): Recognition | undefined {
       return name !== undefined && found?.log === logOf(name, logsOf(values)) ? undefined : found;
     },
     onLog(input, guessed) {
-      printNote(`ipatlas: ${input}: ${describe(guessed)}\n`);
+      printNotice(`ipatlas: ${input}: ${describe(guessed)}\n`);
       this.publicElsewhere ??= guessed.publicElsewhere;
     },
     optionsFor(guessed) {

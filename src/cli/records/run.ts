@@ -6,22 +6,24 @@ import { hasFields } from '../../enrich/options.js';
 import type { Output } from '../../enrich/output/output.js';
 import { showProgress, summaryText } from '../../enrich/progress.js';
 import { EXIT } from '../../errors.js';
+import { makeFolder } from '../../files.js';
 import type { Damage } from '../../history/over-time.js';
 import { endBySignal, watchStopSignals } from '../../signals.js';
 import { isTerminal, STANDARD_FD } from '../../standard-streams.js';
 import { grouped } from '../../text-table.js';
-import { printNote } from '../command.js';
+import { NOTES, printNote, printNotice } from '../command.js';
 import { awaitReaders, OutputClosed, openOutput, openSideOutput } from './outputs.js';
 import { type RecordPlan, STDOUT_PATH } from './plan.js';
 import { NOTHING_FOUND } from './recognition.js';
 
 /** What a run reads from and writes to. */
-export type RecordWork = Pick<EnrichRequest, 'rejects' | 'counts' | 'signal'> & { output: Output };
+export type RecordWork = Pick<EnrichRequest, 'inputs' | 'rejects' | 'counts' | 'signal' | 'kept'> & { output: Output };
 
 /** Shows the progress, unless its line would be among records on the same terminal. */
-function startProgress({ output, rejects, total }: RecordPlan, counts: EnrichCounts): () => void {
-  const usesStdout = output === undefined || rejects === STDOUT_PATH;
-  return usesStdout && isTerminal(STANDARD_FD.output) ? () => {} : showProgress(counts, total);
+function startProgress({ targets, rejects, total }: RecordPlan, counts: EnrichCounts): () => void {
+  const usesStdout = rejects === STDOUT_PATH || targets.some(({ output }) => output === undefined);
+  const isHidden = NOTES.areQuiet || (usesStdout && isTerminal(STANDARD_FD.output));
+  return isHidden ? () => {} : showProgress(counts, total);
 }
 
 /** Says which days of the history are damaged, and what to do. */
@@ -34,22 +36,26 @@ function damageText({ damaged_history: count }: EnrichCounts, damage: readonly D
 }
 
 /** Says what a complete run has not found. @returns the exit code */
-function verdict({ guess }: RecordPlan, counts: EnrichCounts, damage: readonly Damage[]): number {
-  const { found, no_country, invalid_address, missing_field, invalid_line, damaged_history } = counts;
+function verdict({ guess, needsAddress }: RecordPlan, counts: EnrichCounts, damage: readonly Damage[]): number {
+  const { found, no_country, invalid_address, missing_field, invalid_line, missing_date, damaged_history } = counts;
   if (damaged_history > 0) {
     printNote(damageText(counts, damage));
     return EXIT.noDatabase;
   }
   const { publicElsewhere, find, takesJson } = guess ?? {};
   if (found === 0 && no_country > 0 && publicElsewhere !== undefined)
-    printNote(
+    printNotice(
       `ipatlas: all addresses that were looked up are private, as those of a proxy are; other addresses of the same records are public: ${publicElsewhere}\n`,
     );
+  const hasAddress = found + no_country + missing_date > 0;
   // Not even text with an address was found.
-  const isUnused = takesJson === true && found + no_country + invalid_address + missing_field === 0 && invalid_line > 0;
-  if (find !== undefined && (isUnused || (found + no_country === 0 && missing_field > 0)))
-    printNote(`ipatlas: ${NOTHING_FOUND}\n`);
-  return isUnused ? EXIT.badInput : EXIT.ok;
+  const isUnused = takesJson === true && !hasAddress && invalid_address + missing_field === 0 && invalid_line > 0;
+  const isEmpty = needsAddress === true && !hasAddress && invalid_address + missing_field + invalid_line > 0;
+  if (find !== undefined && (isUnused || (!hasAddress && missing_field > 0)))
+    (isEmpty ? printNote : printNotice)(`ipatlas: ${NOTHING_FOUND}\n`);
+  if (isEmpty)
+    printNote('ipatlas: no record has an address; the output is written, and --none-ok says that this is no error\n');
+  return isEmpty || (needsAddress === undefined && isUnused) ? EXIT.badInput : EXIT.ok;
 }
 
 /**
@@ -63,7 +69,9 @@ export async function runPlan(
   work: (work: RecordWork) => Promise<readonly Damage[]>,
   finish?: (counts: EnrichCounts) => Promise<void>,
 ): Promise<number> {
-  const releasePipes = awaitReaders(plan);
+  const { targets, rejects: rejected, stats: counted } = plan;
+  if (plan.folder !== undefined) makeFolder(plan.folder);
+  const releasePipes = awaitReaders([...targets.map(({ output }) => output), rejected, counted]);
   let output: Output | undefined;
   // What was read is processed and written; a second signal ends the process.
   const signals = watchStopSignals((name) => {
@@ -71,43 +79,53 @@ export async function runPlan(
     signals.stop();
     endBySignal(name);
   });
-  output = openOutput(plan);
-  const rejects = openSideOutput(plan.rejects);
-  const stats = openSideOutput(plan.stats);
+  output = targets[0] && openOutput(targets[0]);
+  const rejects = openSideOutput(rejected);
+  const stats = openSideOutput(counted);
   releasePipes();
   const counts = emptyCounts();
+  const shared = { rejects, counts, signal: signals.signal, kept: {} };
   const startedAt = process.uptime();
   const stopProgress = startProgress(plan, counts);
   const seconds = () => process.uptime() - startedAt;
   let warning: string | undefined;
-  let damage: readonly Damage[];
+  const damage: Damage[] = [];
   try {
-    damage = await work({ output, rejects, counts, signal: signals.signal });
-    await output.end();
-    if (signals.received() === undefined) output.commit();
+    for (const target of targets) {
+      output ??= openOutput(target);
+      try {
+        damage.push(...(await work({ ...shared, inputs: target.inputs, output })));
+        await output.end();
+      } catch (error) {
+        // What was written stays a complete compressed file. If the output itself has failed, its first error counts.
+        if (target.compression !== undefined) await output.end().catch(() => {});
+        throw error;
+      }
+      if (signals.received() !== undefined) break;
+      output.commit();
+      output = undefined;
+    }
     const { fields, input, lenient } = plan.guess?.options ?? plan.options;
     warning = warningOf(counts, hasFields(input) ? fields : [], lenient === true);
     stopProgress();
     await finish?.(counts);
   } catch (error) {
     if (error instanceof OutputClosed) return EXIT.ok;
-    // What was written stays a complete compressed file. If the output itself has failed, its first error counts.
-    if (plan.compression !== undefined) await output.end().catch(() => {});
     throw error;
   } finally {
     stopProgress();
     signals.stop();
-    output.abandon();
+    output?.abandon();
     rejects?.commit();
     const facts = { ...counts, seconds: seconds(), warning, ...seedFacts(plan.database) };
     await stats?.write(Buffer.from(`${JSON.stringify(facts)}\n`));
     stats?.commit();
   }
-  if (finish === undefined) printNote(summaryText(counts, seconds()));
-  if (warning !== undefined) printNote(`ipatlas: warning: ${warning}\n`);
+  if (finish === undefined) printNotice(summaryText(counts, seconds()));
+  if (warning !== undefined) printNotice(`ipatlas: warning: ${warning}\n`);
   const received = signals.received();
   if (received === undefined) return verdict(plan, counts, damage);
-  printNote(`ipatlas: stopped by ${received} before the end of the input\n`);
+  printNotice(`ipatlas: stopped by ${received} before the end of the input\n`);
   if (received !== 'SIGINT') endBySignal(received);
   return EXIT.interrupted;
 }
