@@ -30,7 +30,7 @@ check: compile $(OPENAPI_INSTALLED) ## lint, check the types, run the tests of w
 	npx vitest run --changed $(BASE) --passWithNoTests
 
 soak: compile site ## the long tests: random input, kills, much memory
-	npm install --prefix test/soak/runtimes --silent
+	npm install --prefix test/soak/runtimes --no-package-lock --silent
 	rm -rf test/soak/windows/node_modules/ipatlas test/soak/windows/node_modules/@ipatlas
 	npm install --prefix test/soak/windows --force --install-links --ignore-scripts --no-package-lock --silent
 	npm install --prefix bench --no-package-lock --silent

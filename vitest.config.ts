@@ -29,7 +29,7 @@ export default defineConfig({
     maxWorkers: 3,
     sequence: { sequencer: LongFirst },
     globalSetup: ['test/support/shared-folder.ts'],
-    setupFiles: ['test/support/processor-time.ts', 'test/support/seed.ts'],
+    setupFiles: ['processor-time', 'seed', 'few-checked-rows'].map((name) => `test/support/${name}.ts`),
     reporters: process.env.FAIL_ON_SKIP ? ['default', './test/support/fail-on-skip.ts'] : ['default'],
   },
 });

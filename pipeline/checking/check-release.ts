@@ -262,15 +262,16 @@ export class ReleaseCheck {
   #misread(row: SampledRow): string | undefined {
     const { family, texts } = row;
     const [first, last] = [numberOf(row.first), numberOf(row.last)];
-    const read = `was read as ${textOf(family, first)} – ${textOf(family, last)}`;
-    const written = texts.join(' ');
+    const rangeText = (range: PlainRange & { family: Family }): string =>
+      `${textOf(range.family, range.first)} – ${textOf(range.family, range.last)}`;
+    const wrong = (other: string): string =>
+      `${texts.join(' ')} was read as ${rangeText({ family, first, last })}, but ipaddr.js ${other}`;
     try {
       const plain = parsePlain(row);
       if (plain.family === family && plain.first === first && plain.last === last) return undefined;
-      const other = `${textOf(plain.family, plain.first)} – ${textOf(plain.family, plain.last)}`;
-      return `${written} ${read}, but ipaddr.js reads ${other}`;
+      return wrong(`reads ${rangeText(plain)}`);
     } catch {
-      return `${written} ${read}, but ipaddr.js cannot read it`;
+      return wrong('cannot read it');
     }
   }
 

@@ -33,6 +33,8 @@ export function sampledRow({ file, written, family, first, last }: LocatedRange)
 
 /** Takes a sample of the rows of one source: as many of each file, each with the same probability. */
 export class RowSample {
+  /** Rows that are taken of each file, unless it is a geofeed. */
+  static rowsOfFile = CHECKED_ROWS;
   readonly rows: SampledRow[] = [];
   /** Names of files that have no address text. */
   readonly withoutText = new Set<string>();
@@ -49,7 +51,7 @@ export class RowSample {
    */
   constructor(seed: string, isFeed: boolean) {
     this.#seed = seed;
-    this.#size = isFeed ? MAX_CHECKED_FEED_ROWS : CHECKED_ROWS;
+    this.#size = isFeed ? MAX_CHECKED_FEED_ROWS : RowSample.rowsOfFile;
   }
 
   add(range: LocatedRange): void {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { formatAddress, formatIPv4, formatIPv6, formatIPv6Full } from '../../src/address/format.js';
 import { parseAddress } from '../../src/address/parse.js';
 
-const RUNS = 20_000;
+const RUNS = 4 * Number(process.env.FUZZ_RUNS ?? 1_000);
 
 /** Returns the result of the parser under test: family and bytes in network order, or undefined. */
 function ours(text: string): { family: number; bytes: number[] } | undefined {

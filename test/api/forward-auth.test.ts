@@ -163,7 +163,7 @@ it('forward auth, filter, export cidr and a lookup agree for random addresses an
   const words = ['US', 'NL', 'DE', 'GB', 'CI', 'FR', 'EU', 'EEA'];
   const anyList = fc.uniqueArray(fc.constantFrom(...words), { minLength: 1, maxLength: 4 });
   const lists = fc.sample(anyList, 4);
-  const count = Number(process.env.FUZZ_RUNS ?? 2_000);
+  const count = Number(process.env.FUZZ_RUNS ?? 600);
   const addresses = [...new Set(fc.sample(addressesNear(SMALL_WORLD.map(([cidr]) => cidr)), count))];
   const served = new ServedRelease(openDatabase(dataDir));
   using database = openDatabase(dataDir);

@@ -17,8 +17,6 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { switchCurrent } from '../../pipeline/operations/current-link.js';
 import { createKey, isValidKey, listKeys, revokeKey } from '../../src/api/keys/key-store.js';
@@ -30,7 +28,7 @@ import { keepDevKey, readSettings } from '../../src/cli/serve.js';
 import { SIGN_UPS_PER_NETWORK } from '../../src/limits.js';
 import { keptLog } from '../support/api.js';
 import { finished, ipatlas, MAIN, start } from '../support/cli.js';
-import { type Block, country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { exchange, type ServeProcess, serve, serveWith, until } from '../support/serve.js';
 import { type RunningService, startService } from '../support/service.js';
 
@@ -61,13 +59,6 @@ afterAll(() => rmSync(dataDir, { recursive: true }));
 
 const ask = (url: string, withKey = key) => fetch(url, { headers: { 'x-api-key': withKey } });
 const json = async (url: string, withKey = key) => (await ask(url, withKey)).json() as Promise<Record<string, unknown>>;
-/** Returns the bytes of buffers that are in use, after their garbage is collected. */
-function bytesInUse(): number {
-  setFlagsFromString('--expose-gc');
-  (runInNewContext('gc') as () => void)();
-  return process.memoryUsage().arrayBuffers;
-}
-
 const textOf = async (url: unknown) => (await fetch(String(url))).text();
 
 describe('a service', () => {
@@ -181,21 +172,13 @@ describe('a release', () => {
     rmSync(own, { recursive: true });
   });
 
-  it('is swapped twenty times without a request that fails or has a result of neither, and old ones are freed', async () => {
+  // "make soak" swaps twenty times under load, and looks at the memory.
+  it('is swapped without a request that fails or has a result of neither', async () => {
     const own = temporaryDir();
     const ownKey = createKey(own).key;
-    // A megabyte each, so that one that is not freed is noticed.
-    const world = (code: string): Block[] => [
-      ['20.0.0.0/8', country(code, `Country ${code}`)],
-      ...Array.from(
-        { length: 30_000 },
-        (_, i): Block => [`30.${i >> 8}.${i & 255}.0/25`, country(i & 1 ? 'XX' : 'YY', 'x')],
-      ),
-    ];
-    const codes = new Map([
-      [await publishBlocks(own, world('AA')), 'AA'],
-      [await publishBlocks(own, world('BB')), 'BB'],
-    ]);
+    const codes = new Map<string, string>();
+    for (const code of ['AA', 'BB'])
+      codes.set(await publishBlocks(own, [['20.0.0.0/8', country(code, `Country ${code}`)]]), code);
     const ids = [...codes.keys()];
     const dirs = ids.map((id) => join(own, 'releases', id));
     const server = new ApiServer(
@@ -221,20 +204,16 @@ describe('a release', () => {
       }
     };
     const clients = Array.from({ length: 4 }, client);
-    let before = 0;
-    for (let swap = 0; swap < 20; swap++) {
+    for (let swap = 0; swap < 6; swap++) {
       server.useRelease(dirs[swap % 2]!);
       const asked = seen.get(ids[swap % 2]!) ?? 0;
       await until(() => (seen.get(ids[swap % 2]!) ?? 0) > asked + 4, `results after swap ${swap}`);
-      if (swap === 4) before = bytesInUse();
     }
     swapped = true;
     await Promise.all(clients);
     expect(await server.stop()).toBe(true);
     expect(wrong).toEqual([]);
     expect([...seen.keys()].sort()).toEqual([...ids].sort());
-    // Fifteen that were not freed would be thirteen megabytes. V8 frees buffers some time after the collection.
-    await until(() => bytesInUse() - before < 5_000_000, 'the end of old releases');
     rmSync(own, { recursive: true });
   });
 });

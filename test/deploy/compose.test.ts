@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { parse } from 'yaml';
 import { allFlags } from '../../src/cli/command-line.js';
 import { loadCommands } from '../../src/cli/commands.js';
 import { packageFile } from '../../src/package-root.js';
@@ -26,11 +27,18 @@ it('the examples call commands and flags that exist', async () => {
 });
 
 it('the nodes of the example are those that DNS routes to', async () => {
-  const services = [...compose.matchAll(/"(\w+)", "--country ([A-Z]{2})( --eu)?"\][^"]*?ipv4_address: ([\d.]+)/g)].map(
-    ([, name, code, eu, address]) => ({ name, country: code, ...(eu ? { eu: true } : {}), addresses: [address] }),
-  );
+  interface Service {
+    command?: string[];
+    networks?: { default: { ipv4_address: string } };
+  }
+  const { services } = parse(compose, { merge: true }) as { services: Record<string, Service> };
+  const servers = Object.values(services).flatMap(({ command: [, name, flags] = [], networks }) => {
+    const [, country, eu] = /^--country ([A-Z]{2})( --eu)?$/.exec(flags ?? '') ?? [];
+    if (country === undefined) return [];
+    return [{ name, country, ...(eu ? { eu: true } : {}), addresses: [networks!.default.ipv4_address] }];
+  });
   const { nodes } = JSON.parse(readFileSync(nodesFile, 'utf8')) as { nodes: unknown[] };
-  expect(services).toEqual(nodes);
+  expect(servers).toEqual(nodes);
 
   const dataDir = temporaryDir();
   const blocks = [

@@ -9,19 +9,6 @@ import { finished } from '../support/cli.js';
 
 const containerfile = readFileSync(packageFile('Containerfile'), 'utf8');
 
-it('installs the packages of the lock file before it copies the sources', () => {
-  const [build, image] = containerfile.split(/^FROM .*$/m).slice(1);
-  for (const stage of [build!, image!])
-    expect(stage).toMatch(/^COPY package\.json package-lock\.json .*\nRUN npm ci /m);
-  expect(build!.indexOf('npm ci')).toBeLessThan(build!.indexOf('COPY . .'));
-  expect(image).toContain('npm ci --omit=dev');
-});
-
-it('has a process 1 that passes signals on', () => {
-  expect(containerfile).toMatch(/^RUN .* tini /m);
-  expect(containerfile).toMatch(/^ENTRYPOINT \["tini", "--", "ipatlas"\]$/m);
-});
-
 it('has the newest version of better-sqlite3 that package.json names', () => {
   const { dependencies } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8'));
   const newest = dependencies['better-sqlite3'].split(' || ').at(-1).slice(1);

@@ -16,7 +16,7 @@ import { releaseForTests } from '../support/open-release.js';
 import { until } from '../support/serve.js';
 
 /** Runs of each property; set it high for a long test. */
-const RUNS = Number(process.env.FUZZ_RUNS ?? 80);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 40);
 
 const release = releaseForTests();
 
@@ -172,7 +172,6 @@ describe('a line', () => {
       '{"a":1,{}}',
     ],
     ...[
-      '{"a":(}',
       '{"ip":"8.8.8.8}',
       '{"ip":"8.8.8.8\\"}',
       '{"a":\\"}',
@@ -184,7 +183,7 @@ describe('a line', () => {
       "{'a':1}",
     ],
     ...['{"a":[}]', '{"a":[1}', '{"a":{"b":1]', '{"a":[[1]}', '{]', '{"a":1;}}'],
-  ].filter((line) => line !== '{"a":(}');
+  ];
   it.each(invalid)('%s is not an object and is copied', (line) => {
     const { output, rejects, counts } = enrich(Buffer.from(`{}\n${line}\n{}`), optionsOf([]));
     expect(output.toString()).toBe(`{"geo":null}\n${line}\n{"geo":null}`);

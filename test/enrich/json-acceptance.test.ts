@@ -15,8 +15,8 @@ import { parseAdd } from '../support/add.js';
 import { JSON_TEXTS, PLACEMENTS } from '../support/json-texts.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
-/** Lines that are mutated; five million by "make soak". */
-const MUTATIONS = Number(process.env.FUZZ_RUNS ?? 80) * 250;
+/** Lines that are mutated; a million by "make soak". */
+const MUTATIONS = Number(process.env.FUZZ_RUNS ?? 30) * 250;
 
 const BLOCK_BYTES = 262_144;
 

@@ -10,7 +10,7 @@ import { parseEnrichOptions, type RequestedOptions } from '../../src/enrich/opti
 import { releaseForTests } from '../support/open-release.js';
 
 const release = releaseForTests();
-const BYTES = 300_000;
+const BYTES = 100_000;
 const SIZES = { chunkBytes: 4096, maxLineBytes: 20_000 };
 
 afterEach(() => vi.restoreAllMocks());
@@ -120,8 +120,8 @@ describe.each(FORMATS)('%j', (requested, head) => {
 });
 
 it.each([
-  ['r[].i', `{"r":[${'{"i":[{}]},'.repeat(30_000)}{"i":[]}]}`],
-  ['', `[${'{"a":"x"},'.repeat(30_000)}"${'\\\\'.repeat(100_000)}"]`],
+  ['r[].i', `{"r":[${'{"i":[{}]},'.repeat(10_000)}{"i":[]}]}`],
+  ['', `[${'{"a":"x"},'.repeat(10_000)}"${'\\\\'.repeat(30_000)}"]`],
   ['', `[${'['.repeat(900)}${']'.repeat(900)},{}]`],
 ])('looks at a document with items at %j a few times', (items, text) => {
   const requested = { format: 'json', items: items === '' ? undefined : items, add: ['country_code'] } as const;

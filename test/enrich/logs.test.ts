@@ -24,8 +24,9 @@ import { releaseForTests } from '../support/open-release.js';
 import { pageKernel } from '../support/page-kernel.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { runEngine } from '../support/run-engine.js';
+import { SHARE } from '../support/seed.js';
 
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 60));
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 36));
 const release = releaseForTests();
 const logs = knownLogs();
 const guide = readFileSync(packageFile('docs/logs.md'), 'utf8');
@@ -100,9 +101,10 @@ describe('recognition', () => {
   });
 
   it('never gives a wrong name to a head that is cut or damaged', () => {
+    let right = 0;
     const damage = fc.record({
       sample: fc.constantFrom(...samples),
-      cut: fc.double({ min: 0, max: 1, noNaN: true }),
+      cut: SHARE,
       edits: fc.array(fc.tuple(fc.nat(), fc.constantFrom('', ' ', '"', '[', '\n', '8', 'x', '\t', '\0', '-', ':')), {
         maxLength: 6,
       }),
@@ -114,13 +116,18 @@ describe('recognition', () => {
           text = text.slice(0, at % text.length) + piece + text.slice((at % text.length) + 1);
         text = text.slice(0, Math.ceil(cut * text.length));
         const names = namesOf(text);
+        if (names.includes(sample.name)) right++;
         // Without the line that says what wrote it, a log of IIS or CloudFront is W3C.
         const isW3c = names[0] === 'w3c' && ['iis', 'cloudfront'].includes(sample.name);
-        const isRight = names.length === 0 || names.includes(sample.name) || isW3c;
+        // One line of the sample of iptables is UFW's.
+        const isUfw = names[0] === 'ufw' && sample.name === 'iptables';
+        const isRight = names.length === 0 || names.includes(sample.name) || isW3c || isUfw;
         expect(isRight, `${sample.name} as ${names}: ${text}`).toBe(true);
       }),
       { numRuns: 20 * RUNS },
     );
+    // Otherwise nothing would be recognized at all.
+    expect(right).toBeGreaterThan(5 * RUNS);
   });
 
   it.each([
@@ -353,7 +360,7 @@ describe('the page', () => {
 });
 
 it.each(Object.keys(logs).filter((name) => logs[name]!.format !== 'json'))(
-  '%s: every byte of the input is in the output, in its order',
+  '%s: each line of the input is in the output, with one piece more at the most',
   async (name) => {
     const { input } = steps.find((step) => step.name === name)!;
     const options = { ...parseEnrichOptions({ log: name }, (one) => one), add: parseAdd('country_code,address') };
@@ -377,9 +384,15 @@ it.each(Object.keys(logs).filter((name) => logs[name]!.format !== 'json'))(
         const inputs = [chunkedSource('log', Buffer.from(text, 'latin1'), cuts)];
         const { output, error } = await runEngine({ inputs, options, openFile: () => release.file, chunkBytes });
         expect(error).toBeUndefined();
-        let at = 0;
-        for (const byte of output) if (byte === text[at]) at++;
-        expect(at).toBe(text.length);
+        const lines = text.split('\n');
+        const written = output.split('\n');
+        expect(written).toHaveLength(lines.length);
+        for (const [index, line] of lines.entries()) {
+          const longer = written[index]!;
+          let at = 0;
+          while (at < line.length && line[at] === longer[at]) at++;
+          expect(longer).toBe(line.slice(0, at) + longer.slice(at, longer.length - line.length + at) + line.slice(at));
+        }
       }),
       { numRuns: Math.ceil(RUNS / 12) },
     );

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { emptyCounts } from '../../src/enrich/counts.js';
-import { formatBytes, formatDuration, progressLine, showProgress, summaryText } from '../../src/enrich/progress.js';
+import { formatBytes, formatDuration, progressLine, summaryText } from '../../src/enrich/progress.js';
 import { grouped } from '../../src/text-table.js';
 
 describe('numbers for people', () => {
@@ -48,12 +48,6 @@ describe('the progress line', () => {
   it('has the counts if it is not', () => {
     expect(progressLine(counts, undefined, 2)).toBe('25.0 MB  100,000 lines  50,000 lines/s');
     expect(progressLine(emptyCounts(), 0, 0)).toBe('0 B  0 lines  0 lines/s');
-  });
-
-  it('is not shown if stderr is not a terminal', () => {
-    expect(process.stderr.isTTY).toBeFalsy();
-    const stop = showProgress(counts, 1);
-    stop();
   });
 });
 

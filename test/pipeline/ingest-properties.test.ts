@@ -275,7 +275,7 @@ describe('rows of a CSV file', () => {
           });
         },
       ),
-      { numRuns: 100 },
+      { numRuns: Number(process.env.FUZZ_RUNS ?? 500) / 20 },
     );
   });
 });

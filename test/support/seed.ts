@@ -9,6 +9,9 @@ export const SEED = Number(process.env.SEED ?? 1);
 
 fc.configureGlobal({ seed: SEED });
 
+/** A number from 0 to 1. Of those of `fc.double`, which gives each double as often, nearly all are tiny. */
+export const SHARE = fc.nat(10_000).map((part) => part / 10_000);
+
 /** Returns a number of rounds: this many in a whole run, fewer in a short one. */
 export function rounds(whole: number): number {
   return Math.max(1, Math.ceil(whole * Number(process.env.SOAK_SCALE ?? 1)));
