@@ -188,7 +188,7 @@ describe('recognition', () => {
 
   it('ends with exit code 4 if no line could be used, and 2 if there are two answers', async () => {
     expect(await run(['enrich'], 'no log\n\nof ours\n')).toMatchObject({ code: 4, stdout: 'no log\n\nof ours\n' });
-    expect(await run(['enrich', '--format', 'jsonl'], 'no log\n')).toMatchObject({ code: 0 });
+    expect(await run(['enrich', '--format', 'jsonl'], 'no log\n')).toMatchObject({ code: 4 });
     expect(await run(['enrich'], '\n')).toMatchObject({ code: 0 });
     expect(await run(['enrich'], 'x\n{"ip":"8.8.8.8"}\n')).toMatchObject({ code: 0 });
     const path = join(dataDir, 'logs.json');
