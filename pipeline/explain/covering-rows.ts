@@ -5,14 +5,15 @@ import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { resolveCountry } from '../../src/country/country.js';
 import { recordLabel } from '../../src/database/diff.js';
 import type { Manifest, ManifestFile, ManifestInput } from '../../src/database/release.js';
+import { runThread } from '../../src/thread.js';
 import { loadOverrides, type Override } from '../config/overrides.js';
-import type { Reference, SpecialRange } from '../config/reference.js';
+import { loadReference, type Reference, type SpecialRange } from '../config/reference.js';
 import { hashFile, objectPath } from '../fetching/cache.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { type OwnedRange, undelegatedSpace } from '../merging/evidence.js';
 import type { CsvFile } from '../source-formats/csv-file.js';
 import { hasNetworks } from '../source-formats/formats.js';
-import { ANYCAST, readSource, type SourceResult } from '../source-formats/read-source.js';
+import { ANYCAST, readSource } from '../source-formats/read-source.js';
 import type { FetchedFile, IngestedSource } from '../stage.js';
 
 /** An address to explain. */
@@ -79,16 +80,16 @@ export function evidenceOf({ inputs }: Manifest) {
   return sources.length === 0 ? undefined : sources;
 }
 
-/** Addresses of one family, in ascending order. */
-type SortedTargets = Record<Family, readonly Target[]>;
+/** Addresses in ascending order. */
+type SortedTargets<T extends Target = Target> = Record<Family, readonly T[]>;
 
 /** Passes on those of the targets that a range covers. */
-function eachInside(
-  targets: SortedTargets,
+function eachInside<T extends Target>(
+  targets: SortedTargets<T>,
   family: Family,
   first: Uint32Array,
   last: Uint32Array,
-  onTarget: (target: Target) => void,
+  onTarget: (target: T) => void,
 ): void {
   const words = addressWords(family);
   const ofFamily = targets[family];
@@ -103,30 +104,43 @@ function eachInside(
   }
 }
 
+/** One source to read. */
+export interface SourceJob {
+  position: number;
+  input: ManifestInput;
+  files: FetchedFile[];
+  asns: ReadonlySet<number>;
+  targets: readonly Target[];
+}
+
+/** The rows of a source that cover targets, which are given by their numbers. */
+export interface SourceRows {
+  rows: (Omit<CoveringRow, 'target'> & { target: number })[];
+  /** The columns of a registry. */
+  registry: Pick<IngestedSource, 'v4' | 'v6'> | undefined;
+  owned: readonly OwnedRange[];
+}
+
 /** Reads one source, and finds its rows that cover an address. */
-async function rowsOfSource(
-  place: number,
-  { id, format, kind }: ManifestInput,
-  files: FetchedFile[],
-  asns: ReadonlySet<number>,
-  targets: SortedTargets,
-  reference: Reference,
-): Promise<{ rows: CoveringRow[]; result: SourceResult }> {
+export async function rowsOfSource({ position, input, files, asns, targets }: SourceJob): Promise<SourceRows> {
+  const { id, format, kind } = input;
+  const reference = loadReference();
   const isOfNetworks = hasNetworks(format);
-  const rows: CoveringRow[] = [];
-  const located = new Map<CsvFile, Map<number, CoveringRow[]>>();
+  const sorted = sortTargets(targets.map((target, number) => ({ ...target, number })));
+  const rows: SourceRows['rows'] = [];
+  const located = new Map<CsvFile, Map<number, SourceRows['rows']>>();
   const source = { source: { id, format, kind, maxRejectShare: 1 }, fetched: { files }, asns };
   const result = await readSource(
     source,
     () => {},
     ({ family, first, last, code, file, written }) => {
-      eachInside(targets, family, first, last, (target) => {
+      eachInside(sorted, family, first, last, ({ number: target }) => {
         const isAnycast = code === ANYCAST;
         const country = isOfNetworks || isAnycast ? undefined : resolveCountry(reference, code);
         const words = addressWords(family);
-        const covering: CoveringRow = {
+        const covering: SourceRows['rows'][number] = {
           source: id,
-          origin: isAnycast ? { kind: 'anycast' } : { kind: 'source', position: place, code },
+          origin: isAnycast ? { kind: 'anycast' } : { kind: 'source', position, code },
           target,
           first: first.slice(0, words),
           last: last.slice(0, words),
@@ -149,7 +163,21 @@ async function rowsOfSource(
       for (const covering of ofFile.get(row)!) Object.assign(covering, location);
     }
   }
-  return { rows, result };
+  const { v4, v6 } = result.ingested;
+  return { rows, registry: isRegistry(input) ? { v4, v6 } : undefined, owned: result.owned };
+}
+
+/** Whether a source says which space is delegated. */
+function isRegistry({ kind, lineage }: ManifestInput): boolean {
+  return kind === 'registry' && lineage !== undefined;
+}
+
+/** Sources with more bytes are read in threads, side by side. */
+const THREAD_BYTES = 4_000_000;
+
+function readSideBySide(job: SourceJob): Promise<SourceRows> {
+  const bytes = job.files.reduce((sum, file) => sum + file.bytes, 0);
+  return bytes > THREAD_BYTES ? runThread('pipeline/explain/source-thread', job) : rowsOfSource(job);
 }
 
 /** Returns the rows for targets of ranges that are in no file of a source. */
@@ -167,7 +195,10 @@ function rowsOfRanges<Range extends Pick<Override, 'family' | 'first' | 'last'>>
 }
 
 /** Returns the parts of the space around the targets that no registry has delegated. */
-function undelegatedRows(registries: readonly IngestedSource[], targets: SortedTargets): CoveringRow[] {
+function undelegatedRows(
+  registries: readonly NonNullable<SourceRows['registry']>[],
+  targets: SortedTargets,
+): CoveringRow[] {
   const ranges = ([4, 6] as const).flatMap((family) => {
     if (targets[family].length === 0) return [];
     const words = addressWords(family);
@@ -226,14 +257,13 @@ function overrideRows(
   }));
 }
 
-/** Returns the targets of a family in ascending order. */
-function sortedTargets(targets: readonly Target[], family: Family): Target[] {
-  const ofFamily = targets.filter((target) => target.family === family);
-  return ofFamily.sort((a, b) => compareAddresses(a.words, 0, b.words, 0, a.words.length));
+function sortTargets<T extends Target>(targets: readonly T[]): SortedTargets<T> {
+  const sorted = targets.toSorted((a, b) => compareAddresses(a.words, 0, b.words, 0, a.words.length));
+  return { 4: sorted.filter(({ family }) => family === 4), 6: sorted.filter(({ family }) => family === 6) };
 }
 
 /**
- * Finds the rows of a release's inputs that cover some addresses. Reads all inputs once, however many the addresses are.
+ * Finds the rows of a release's inputs that cover some addresses. Reads all inputs once, side by side, however many the addresses are.
  *
  * @param dataDir the data directory, whose cache has the files of its releases
  * @param manifest of the release
@@ -247,7 +277,7 @@ export async function findCoveringRows(
   reference: Reference,
 ): Promise<CoveringRows> {
   const { inputs, overrides, as_of: asOf } = manifest;
-  const sorted = { 4: sortedTargets(targets, 4), 6: sortedTargets(targets, 6) };
+  const sorted = sortTargets(targets);
   const asns = new Set(inputs.flatMap((input) => input.asns ?? []));
   const missing: CoveringRows['missing'] = [];
   const rows = new Map<Target, CoveringRow[]>(targets.map((target) => [target, []]));
@@ -255,24 +285,20 @@ export async function findCoveringRows(
   const add = (found: readonly CoveringRow[], to = rows): void => {
     for (const row of found) to.get(row.target)!.push(row);
   };
-  const owned: OwnedRange[] = [];
-  const registries: IngestedSource[] = [];
-  let areRegistriesKnown = true;
-  for (const [position, input] of inputs.entries()) {
-    const isRegistry = input.kind === 'registry' && input.lineage !== undefined;
+  const reads = inputs.map((input, position) => {
     const files = cachedInput(dataDir, input.files);
-    if (typeof files === 'string') {
-      const reason = `${files} of source ${input.id} is no longer in the cache`;
-      missing.push({ layer: sourceLayer(position, inputs.length), reason });
-      if (isRegistry) areRegistriesKnown = false;
-      continue;
-    }
-    const { rows: found, result } = await rowsOfSource(position, input, files, asns, sorted, reference);
-    add(found, hasNetworks(input.format) ? networkRows : rows);
-    owned.push(...result.owned);
-    if (isRegistry) registries.push(result.ingested);
+    if (typeof files !== 'string') return readSideBySide({ position, input, files, asns, targets });
+    const reason = `${files} of source ${input.id} is no longer in the cache`;
+    missing.push({ layer: sourceLayer(position, inputs.length), reason });
+    return undefined;
+  });
+  const found = await Promise.all(reads);
+  for (const [position, source] of found.entries()) {
+    const list = source?.rows.map((row): CoveringRow => ({ ...row, target: targets[row.target]! }));
+    add(list ?? [], hasNetworks(inputs[position]!.format) ? networkRows : rows);
   }
-  if (areRegistriesKnown) add(undelegatedRows(registries, sorted));
+  const registries = found.flatMap((source) => source?.registry ?? []);
+  if (registries.length === inputs.filter(isRegistry).length) add(undelegatedRows(registries, sorted));
   if (evidenceOf(manifest) !== undefined) add(anycastRows(reference, sorted));
   add(specialRows(reference, sorted));
   if (overrides !== undefined) {
@@ -286,5 +312,5 @@ export async function findCoveringRows(
       add(overrideRows(applying, lines, overrides.name, sorted));
     }
   }
-  return { rows, networkRows, missing, owned };
+  return { rows, networkRows, missing, owned: found.flatMap((source) => source?.owned ?? []) };
 }

@@ -1,6 +1,7 @@
 /** A CSV file, read by csv-parse as a stream. */
 import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream';
+import { finished } from 'node:stream/promises';
 import { TextDecoder } from 'node:util';
 import { CsvError, type Options, parse } from 'csv-parse';
 import { parse as parseText } from 'csv-parse/sync';
@@ -72,8 +73,16 @@ export class CsvFile {
       head = rows.length;
       rows.forEach(add);
       const parser = parse(this.#options());
-      pipeline(createReadStream(this.#path, { start: bytes }), parser, () => {}); // The loop gets the errors.
-      for await (const cells of parser) add(cells as string[]);
+      // By events: a loop that awaits each row takes half as long again.
+      parser.on('data', (cells: string[]) => {
+        try {
+          add(cells);
+        } catch (error) {
+          parser.destroy(error as Error);
+        }
+      });
+      pipeline(createReadStream(this.#path, { start: bytes }), parser, () => {}); // The parser gets the errors.
+      await finished(parser);
     } catch (error) {
       if (error instanceof CsvError) throw await this.#badRow(error, head);
       throw this.#asFetchError(error);

@@ -81,7 +81,7 @@ export interface LocatedRange {
   written: WrittenRow | undefined;
 }
 
-/** How the file has a range. */
+/** How the file has a range. The object is valid only during the call. */
 export interface WrittenRow {
   /** Where the row can be looked up; undefined in a file without lines. */
   csv: CsvFile | undefined;
@@ -218,6 +218,8 @@ class SourceRows {
   readonly #v6 = new RangeBuilder(6);
   readonly #onRange: RangeListener | undefined;
   #file: FetchedFile | undefined;
+  /** One object for all ranges: there are millions. */
+  readonly #located = {} as LocatedRange;
 
   constructor(id: string, onRange: RangeListener | undefined, log: RejectLog) {
     this.#id = id;
@@ -240,13 +242,25 @@ class SourceRows {
     (family === 4 ? this.#v4 : this.#v6).add(first, last, 0, code);
     if (this.#onRange === undefined) return;
     const text = this.networks === undefined ? this.codes.codes[code]! : `AS${this.networks.asns[code]}`;
-    this.#onRange({ family, first, last, code: text, file: this.#file!, written });
+    this.#pass(family, first, last, text, written);
+  }
+
+  /** Passes a range to the listener. */
+  #pass(family: Family, first: Uint32Array, last: Uint32Array, code: string, written: WrittenRow | undefined): void {
+    const located = this.#located;
+    located.family = family;
+    located.first = first;
+    located.last = last;
+    located.code = code;
+    located.file = this.#file!;
+    located.written = written;
+    this.#onRange?.(located);
   }
 
   /** Adds a prefix of a list. */
   list({ family, first, last }: Range, isAnycast: boolean, written?: WrittenRow): void {
     this.listed![family].add(first, last, 0, Number(isAnycast));
-    if (isAnycast) this.#onRange?.({ family, first, last, code: ANYCAST, file: this.#file!, written });
+    if (isAnycast) this.#pass(family, first, last, ANYCAST, written);
   }
 
   result(
@@ -348,8 +362,9 @@ class CsvSourceReader {
   readonly #locations = new Map<string, string>();
   /** The range of the current row. */
   readonly #range = emptyRange();
-  /** How the current file writes ranges. */
-  #written: { notation: RangeNotation; columns: readonly number[] } | undefined;
+  /** The current row, and how its file writes ranges. */
+  #written: WrittenRow | undefined;
+  #cells: readonly string[] = [];
   /** Receives every row if the space of networks is wanted. */
   readonly #delegations: Delegations | undefined;
 
@@ -418,9 +433,10 @@ class CsvSourceReader {
     if (typeof found === 'string' && breaks === 0) found = parse(cells.map((cell) => cell.trim()));
     if (typeof found === 'number') {
       const { family, first, last } = this.#range;
-      const { notation, columns } = this.#written!;
-      const texts = (): string[] => columns.map((column) => cells[column]!.trim());
-      const written = { csv, row, notation, texts };
+      const written = this.#written!;
+      written.csv = csv;
+      written.row = row;
+      this.#cells = cells;
       if ('list' in this.#format.content) this.#rows.list(this.#range, this.#isAnycast, written);
       else this.#rows.append(family, first, last, found, written);
     } else if (found !== null && !isBlank(cells)) {
@@ -433,7 +449,8 @@ class CsvSourceReader {
     const range = this.#range;
     const numbers = (columns: readonly Column[]): number[] => columns.map((column) => columnNumber(column, header));
     const rangeColumns = numbers(notationColumns(ranges));
-    this.#written = { notation: ranges, columns: rangeColumns };
+    const texts = (): string[] => rangeColumns.map((column) => this.#cells[column]!.trim());
+    this.#written = { csv: undefined, row: 0, notation: ranges, texts };
     const isJoined = 'country' in content && typeof content.country === 'object';
     const contentColumns = numbers(isJoined ? (content.country as CountryJoin).keys : contentColumn(content));
     const width = Math.max(...rangeColumns, ...contentColumns) + 1;

@@ -95,7 +95,7 @@ export function rangeSize(first: Uint32Array, last: Uint32Array): bigint {
  * Returns whether a range, given by columns of first and last addresses, has at least as many addresses as a prefix.
  *
  * @param words words per address
- * @param length of the prefix in bits, at most 32
+ * @param length of the prefix in bits, at least 1
  */
 export function isAsWideAs(
   first: Uint32Array,
@@ -104,10 +104,16 @@ export function isAsWideAs(
   words: number,
   length: number,
 ): boolean {
-  const at = index * words;
-  // Most ranges are far narrower, which the most significant word shows.
-  if (last[at]! - first[at]! < 2 ** (32 - length) - 1) return false;
-  return rangeSize(first.subarray(at, at + words), last.subarray(at, at + words)) >= 1n << BigInt(32 * words - length);
+  // The size, last - first + 1, is computed from its last word on. It has the bit of the prefix's size, or a higher one, or not.
+  const place = (length - 1) >> 5;
+  const bit = 2 ** (31 - ((length - 1) & 31));
+  let carry = 1;
+  for (let k = words - 1; k >= 0; k--) {
+    const sum = last[index * words + k]! - first[index * words + k]! + carry;
+    carry = Math.floor(sum / 2 ** 32);
+    if (k <= place && sum - carry * 2 ** 32 >= (k === place ? bit : 1)) return true;
+  }
+  return carry > 0;
 }
 
 /**

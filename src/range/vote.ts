@@ -131,9 +131,9 @@ export class VoteCounter {
       return other;
     } else {
       this.#dropWide(rows);
-      if (this.#isAnycast(rows)) this.#dropLocations('anycast');
-      else if (this.#hasOperatorsWord(rows)) this.#dropLocations('operator');
-      this.#dropInterpolated(rows);
+      if (this.#isAnycast(rows)) this.#dropWeak('anycast', (voter) => this.#locates[voter]!);
+      else if (this.#hasOperatorsWord(rows)) this.#dropWeak('operator', (voter) => this.#locates[voter]!);
+      this.#dropWeak('interpolated', (voter) => this.#isInterpolated(voter, rows));
       for (const voter of this.#lineageVotes) {
         if (voter < 0 || this.dropped[voter] !== undefined) continue;
         this.counted[voter] = true;
@@ -209,18 +209,11 @@ export class VoteCounter {
     );
   }
 
-  /** Drops the votes of sources that locate networks, unless there are no others. */
-  #dropLocations(reason: DropReason): void {
-    const left = this.#lineageVotes.filter((voter) => voter >= 0 && this.dropped[voter] === undefined);
-    const located = left.filter((voter) => this.#locates[voter]);
-    if (located.length < left.length) for (const voter of located) this.dropped[voter] = reason;
-  }
-
-  /** Drops the votes of interpolated rows, unless there are no others. */
-  #dropInterpolated(rows: Int32Array): void {
-    const left = this.#lineageVotes.filter((voter) => voter >= 0 && this.dropped[voter] === undefined);
-    const weak = left.filter((voter) => this.#isInterpolated(voter, rows));
-    if (weak.length < left.length) for (const voter of weak) this.dropped[voter] = 'interpolated';
+  /** Drops the votes that are weak, unless there are no others. */
+  #dropWeak(reason: DropReason, isWeak: (voter: number) => boolean): void {
+    const counts = (voter: number): boolean => voter >= 0 && this.dropped[voter] === undefined;
+    if (!this.#lineageVotes.some((voter) => counts(voter) && !isWeak(voter))) return;
+    for (const voter of this.#lineageVotes) if (counts(voter) && isWeak(voter)) this.dropped[voter] = reason;
   }
 
   /** Whether the row of a voter begins or ends inside a network. */

@@ -34,8 +34,13 @@ describe('the commands', () => {
     const node = new Node(dir);
     const pull = (...args: string[]) =>
       inProcess(['pull', ...args, '--data', node.dataDir, '--sources', node.sourcesFile, '--json']);
-    const pulled = await pull(server.url, '--root', join(repo, 'root.json'));
+    const steps = [{ export: 'nginx', output: 'geo.conf' }, { run: ['bash', '-c', 'echo $IPATLAS_RELEASE > told'] }];
+    writeFileSync(join(dir, 'steps.json'), JSON.stringify(steps));
+    const after = ['--after', join(dir, 'steps.json')];
+    const pulled = await pull(server.url, '--root', join(repo, 'root.json'), ...after);
     expect(pulled, pulled.stderr).toMatchObject({ code: 0 });
+    expect(readFileSync(join(dir, 'told'), 'utf8')).toBe(`${id}\n`);
+    expect(readFileSync(join(dir, 'geo.conf'), 'utf8')).toMatch(/^\S+ AA;$/m);
     expect(JSON.parse(pulled.stdout)).toEqual({ release: id, outcome: 'published' });
     expect(await inProcess(['verify', '--data', node.dataDir])).toMatchObject({ code: 0 });
     server.dir = join(dir, 'nothing');

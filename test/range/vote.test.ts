@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { addressWords, previousAddress } from '../../src/address/words.js';
+import { addressWords, isAsWideAs, previousAddress } from '../../src/address/words.js';
 import { mergeRanges } from '../../src/range/merge.js';
 import { SOURCE_KINDS, type SourceKind, UNDELEGATED_LAYER, type Voter, voteRanges } from '../../src/range/vote.js';
 import { PLACES, type Place, SIZE, sortKey, type TinyCandidate, toCandidates } from '../support/tiny-space.js';
@@ -380,4 +380,24 @@ describe('voteRanges', () => {
     expect(result.layers[0]).toBe(1 << third);
     expect(result.confidence[0]).toBe(25);
   });
+});
+
+it('a range is as wide as a prefix if it has as many addresses', () => {
+  // Words that carry.
+  const word = fc.constantFrom(0, 1, 2, 0xffff, 0x10000, 0x7fffffff, 0x80000000, 0xfffffffe, 0xffffffff);
+  const ends = fc.constantFrom(1, 4).chain((count) => {
+    const address = fc.array(word, { minLength: count, maxLength: count });
+    return fc.tuple(address, address);
+  });
+  const number = (list: readonly number[]): bigint => list.reduce((sum, each) => (sum << 32n) + BigInt(each), 0n);
+  fc.assert(
+    fc.property(ends, (pair) => {
+      const [first, last] = [...pair].sort((a, b) => (number(a) < number(b) ? -1 : 1));
+      const size = number(last!) - number(first!) + 1n;
+      for (let length = 1; length <= 32 * first!.length; length++) {
+        const isWide = isAsWideAs(Uint32Array.from(first!), Uint32Array.from(last!), 0, first!.length, length);
+        expect([length, isWide]).toEqual([length, size >= 1n << BigInt(32 * first!.length - length)]);
+      }
+    }),
+  );
 });

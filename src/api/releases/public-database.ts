@@ -1,6 +1,7 @@
 /** The compact forms of the release that answers, which anyone may load: the countries of all addresses, and their networks. */
+
+import { runThread } from '../../thread.js';
 import type { ServedRelease } from './served-release.js';
-import { runThread } from './thread.js';
 
 /** What a compact form is made of. */
 export interface CompactJob {
@@ -13,7 +14,7 @@ export interface CompactJob {
 export type MakeCompact = (job: CompactJob) => Promise<Uint8Array>;
 
 /** Writes a compact form in a thread: it takes about a second. */
-export const compactInThread: MakeCompact = (job) => runThread('compact-thread', job);
+export const compactInThread: MakeCompact = (job) => runThread('src/api/releases/compact-thread', job);
 
 export class PublicDatabase {
   readonly #make: MakeCompact;

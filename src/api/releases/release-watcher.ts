@@ -9,8 +9,8 @@ import { join } from 'node:path';
 import { CURRENT_LINK, currentDir } from '../../database/release.js';
 import { AtlasError, messageOf, systemErrorCode } from '../../errors.js';
 import { RELEASE_RETRY_MS, RETRY_MAX_MS } from '../../limits.js';
+import { runThread } from '../../thread.js';
 import { waitAfter } from '../../waits.js';
-import { runThread } from './thread.js';
 
 /** Verifies a release; rejects if it is damaged. */
 export type VerifyRelease = (dir: string) => Promise<void>;
@@ -20,7 +20,7 @@ const VERIFY_YOUNG_MB = 4;
 
 /** Verifies a release in a thread, so that requests are still answered. */
 export const verifyInThread: VerifyRelease = (dir) =>
-  runThread('verify-thread', dir, { maxYoungGenerationSizeMb: VERIFY_YOUNG_MB });
+  runThread('src/api/releases/verify-thread', dir, { maxYoungGenerationSizeMb: VERIFY_YOUNG_MB });
 
 export interface WatchOptions {
   dataDir: string;
