@@ -203,6 +203,39 @@ export function causedError(code: ErrorCode, what: string, cause: unknown, advic
   return new AtlasError(code, `${what}: ${messageOf(cause)}; ${advice}`, { cause });
 }
 
+/** Runs a function. What it throws is the cause of an error as of {@link causedError}; an AtlasError stays as it is. */
+export function orThrow<T>(run: () => T, code: ErrorCode, what: string, advice: string): T {
+  try {
+    return run();
+  } catch (error) {
+    throw error instanceof AtlasError ? error : causedError(code, what, error, advice);
+  }
+}
+
+export function isAtlasError(error: unknown): error is AtlasError {
+  return error instanceof AtlasError;
+}
+
+/** Runs a function. Returns another value if it throws an expected error. */
+export function orElse<T, Other>(run: () => T, isExpected: (error: unknown) => boolean, other: Other): T | Other {
+  try {
+    return run();
+  } catch (error) {
+    if (isExpected(error)) return other;
+    throw error;
+  }
+}
+
+/** Returns a function that tells whether an error has one of these codes, of our own or of the system. */
+export function hasCode(...codes: string[]): (error: unknown) => boolean {
+  return (error) => codes.includes(systemErrorCode(error) ?? '');
+}
+
+/** Whether an error says that a file cannot be read, or that its text is not JSON. */
+export function isUnreadable(error: unknown): boolean {
+  return error instanceof SyntaxError || systemErrorCode(error) !== undefined;
+}
+
 /** A disk that is full or fails, in the codes of the system (errno(3)) and of SQLite (rescode.html). */
 const DISK_ERROR = /^(ENOSPC|EDQUOT|EFBIG|EIO|SQLITE_FULL|SQLITE_IOERR(_.*)?)$/;
 

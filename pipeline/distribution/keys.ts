@@ -3,7 +3,7 @@ import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, typ
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { Key, Signature } from '@tufjs/models';
-import { AtlasError, causedError, RESTORE } from '../../src/errors.js';
+import { AtlasError, causedError, orThrow, RESTORE } from '../../src/errors.js';
 import { makeFolder, replaceFile } from '../../src/files.js';
 import { SYSTEM } from '../../src/system.js';
 
@@ -88,12 +88,8 @@ function readKey(path: string): SigningKey {
 export function readKeys(dirs: readonly string[]): KeyRing {
   const keys = new Map<string, SigningKey>();
   for (const dir of dirs) {
-    let names: string[];
-    try {
-      names = readdirSync(dir);
-    } catch (error) {
-      throw causedError('E_CONFIG', `the keys in ${dir} cannot be read`, error, 'name their directory with --keys');
-    }
+    const what = `the keys in ${dir} cannot be read`;
+    const names = orThrow(() => readdirSync(dir), 'E_CONFIG', what, 'name their directory with --keys');
     for (const name of names.filter((each) => each.endsWith('.pem') && !each.startsWith('.'))) {
       const one = readKey(join(dir, name));
       keys.set(one.key.keyID, one);

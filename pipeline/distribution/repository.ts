@@ -23,7 +23,7 @@ import { compressCompact } from '../../src/database/compact.js';
 import { type Manifest, MIRROR_FILE, publishedManifest } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { DAY_MS } from '../../src/day.js';
-import { AtlasError, causedError, misuse, RESTORE, systemErrorCode, writeError } from '../../src/errors.js';
+import { AtlasError, causedError, misuse, orThrow, RESTORE, systemErrorCode, writeError } from '../../src/errors.js';
 import { flush, makeFolder, rename, replaceFile } from '../../src/files.js';
 import { openArchive } from '../../src/history/archive.js';
 import { encodePacks } from '../../src/history/pack.js';
@@ -198,11 +198,7 @@ function isSigned(role: Role, metadata: Metadata<Signed>, root: Metadata<Root>):
 }
 
 function readJson(path: string) {
-  try {
-    return JSON.parse(readFileSync(path, 'utf8'));
-  } catch (error) {
-    throw causedError('E_DAMAGED', `${path} cannot be read`, error, RESTORE);
-  }
+  return orThrow(() => JSON.parse(readFileSync(path, 'utf8')), 'E_DAMAGED', `${path} cannot be read`, RESTORE);
 }
 
 /** Returns the number of the newest root metadata; 0 if there is none. */

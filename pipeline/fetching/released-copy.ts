@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest } from '../../src/database/release.js';
-import { AtlasError } from '../../src/errors.js';
+import { isAtlasError, orElse } from '../../src/errors.js';
 import type { SourceConfig } from '../config/sources.js';
 import type { FetchedSource } from '../stage.js';
 import { cachedFiles } from './cache.js';
@@ -11,12 +11,7 @@ import { cachedFiles } from './cache.js';
 export function currentManifest(dataDir: string): Manifest | undefined {
   const id = currentReleaseId(dataDir);
   if (id === undefined) return undefined;
-  try {
-    return readManifest(join(dataDir, RELEASES_DIR, id));
-  } catch (error) {
-    if (error instanceof AtlasError) return undefined;
-    throw error;
-  }
+  return orElse(() => readManifest(join(dataDir, RELEASES_DIR, id)), isAtlasError, undefined);
 }
 
 /**

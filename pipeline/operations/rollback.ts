@@ -8,7 +8,7 @@ import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
-import { AtlasError, causedError, isDiskError, REBUILD } from '../../src/errors.js';
+import { AtlasError, causedError, isAtlasError, isDiskError, orElse, REBUILD } from '../../src/errors.js';
 import { rename } from '../../src/files.js';
 import { switchCurrent } from './current-link.js';
 import { explainWriteError } from './data-dir.js';
@@ -91,12 +91,7 @@ function remember(dataDir: string, left: Manifest | undefined, chosen: Manifest)
 
 /** Returns a release's manifest; undefined if it cannot be read, which may be the reason for the rollback. */
 function manifestOf(dataDir: string, id: string): Manifest | undefined {
-  try {
-    return readManifest(join(dataDir, RELEASES_DIR, id));
-  } catch (error) {
-    if (error instanceof AtlasError) return undefined;
-    throw error;
-  }
+  return orElse(() => readManifest(join(dataDir, RELEASES_DIR, id)), isAtlasError, undefined);
 }
 
 /** Verifies the release to go back to. What to do about a damaged one is to name another: the same rollback would find it again. */

@@ -17,7 +17,7 @@ import {
   readManifest,
 } from '../../src/database/release.js';
 import { verifyWithReport } from '../../src/database/verify.js';
-import { AtlasError } from '../../src/errors.js';
+import { isAtlasError, orElse } from '../../src/errors.js';
 import { flush, makeFolder, rename } from '../../src/files.js';
 import { switchCurrent } from '../operations/current-link.js';
 import { type PublicationHistory, recordPublication } from '../operations/history.js';
@@ -26,12 +26,7 @@ import type { FinishedRelease, StageContext, StageResult } from '../stage.js';
 
 /** Returns the manifest of a release, or undefined if the release is damaged. */
 function verifiedManifest(dir: string): Manifest | undefined {
-  try {
-    return verifyWithReport(dir).manifest;
-  } catch (error) {
-    if (error instanceof AtlasError) return undefined;
-    throw error;
-  }
+  return orElse(() => verifyWithReport(dir).manifest, isAtlasError, undefined);
 }
 
 /** Returns the files of a release with their hashes, but for the mirror: another version of SQLite writes other bytes for the same content. */

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type PullOptions, pull } from '../../pipeline/index.js';
-import { causedError, misuse } from '../errors.js';
+import { misuse, orThrow } from '../errors.js';
 import { SCHEDULE_JITTER_S } from '../limits.js';
 import { packageFile } from '../package-root.js';
 import { PERCENT_ADVICE, parseUrl, withoutCredentials } from '../url.js';
@@ -31,11 +31,8 @@ function readRoot(path: string | undefined): Buffer {
       'pull',
     );
   }
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw causedError('E_CONFIG', `--root ${path} cannot be read`, error, 'get it from the operator of the repository');
-  }
+  const advice = 'get it from the operator of the repository';
+  return orThrow(() => readFileSync(path), 'E_CONFIG', `--root ${path} cannot be read`, advice);
 }
 
 async function run(invocation: Invocation): Promise<number> {

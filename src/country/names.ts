@@ -1,5 +1,5 @@
 /** Names of countries in other languages than English: those of CLDR, in the version that this Node or browser has. */
-import { misuse } from '../errors.js';
+import { misuse, orElse } from '../errors.js';
 
 /** Whose long names are clumsy: "Hongkong" in place of "Sonderverwaltungsregion Hongkong". */
 const SHORT: readonly string[] = ['HK', 'MO'];
@@ -29,10 +29,6 @@ export function countryNames(tag: string, option: string): CountryNames {
 }
 
 function supported(tag: string): string[] {
-  try {
-    return Intl.DisplayNames.supportedLocalesOf([tag]);
-  } catch (error) {
-    if (error instanceof RangeError) return [];
-    throw error;
-  }
+  const isNoTag = (error: unknown): boolean => error instanceof RangeError;
+  return orElse(() => Intl.DisplayNames.supportedLocalesOf([tag]), isNoTag, []);
 }

@@ -1,9 +1,9 @@
 /** The age of a release's data, and the warning about old data. */
 
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { dayOf } from '../day.js';
-import { misuse } from '../errors.js';
+import { isUnreadable, misuse, orElse } from '../errors.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
 import { counted } from '../text-table.js';
 import type { Manifest } from './release.js';
@@ -37,20 +37,13 @@ export interface MeasuredChange {
  */
 export function changeRate(dir: string): number {
   const path = join(dir, CHANGE_FILE);
-  const { from, to, share } = existsSync(path) ? parseChange(readFileSync(path, 'utf8')) : {};
+  const read = (): unknown => JSON.parse(readFileSync(path, 'utf8'));
+  const change: Partial<Record<keyof MeasuredChange, unknown>> = orElse(read, isUnreadable, undefined) ?? {};
+  const { from, to, share } = change;
   const days = (Date.parse(`${to}`) - Date.parse(`${from}`)) / (1000 * SECONDS_PER_DAY);
   // No look-up depends on it: if the file is damaged, the constant counts until the next publication writes another one.
   const isValid = days >= CHANGE_DAYS && typeof share === 'number' && share >= 0 && share <= 1;
   return isValid ? share / days ** CHANGE_WITH_AGE.exponent : CHANGE_WITH_AGE.share;
-}
-
-function parseChange(text: string): Partial<Record<keyof MeasuredChange, unknown>> {
-  try {
-    return (JSON.parse(text) ?? {}) as Partial<Record<keyof MeasuredChange, unknown>>;
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return {};
-  }
 }
 
 const SECONDS_PER_DAY = 86_400;

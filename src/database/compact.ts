@@ -3,7 +3,7 @@ import { zlib } from '../builtins.js';
 import { writeContainer } from '../compact/container.js';
 import { type About, aboutSection, type CompactCountries } from '../compact/countries.js';
 import { buildFile, fileSections } from '../compact/range-file.js';
-import { causedError } from '../errors.js';
+import { orThrow } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
 import { COUNTRIES, otherPartitions, type Partition } from '../rangefile/partitions.js';
 import { decodeFile, type PartitionFile } from '../rangefile/reader.js';
@@ -140,9 +140,6 @@ export function unpackCompact(bytes: Uint8Array, name: string): Uint8Array {
   if (first === 0x89 && second === 0x49) return bytes;
   const { brotliDecompressSync, gunzipSync } = zlib();
   const unpack = first === 0x1f && second === 0x8b ? gunzipSync : brotliDecompressSync;
-  try {
-    return unpack(bytes, { maxOutputLength: MAX_COMPACT_BYTES });
-  } catch (error) {
-    throw causedError('E_DAMAGED', `${name} cannot be unpacked`, error, 'get the file again');
-  }
+  const unpacked = () => unpack(bytes, { maxOutputLength: MAX_COMPACT_BYTES });
+  return orThrow(unpacked, 'E_DAMAGED', `${name} cannot be unpacked`, 'get the file again');
 }

@@ -1,7 +1,7 @@
 /** What the last pull from a signed repository found, for the metrics of the server. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemErrorCode } from '../errors.js';
+import { isUnreadable, orElse } from '../errors.js';
 
 /** Folder of the pulls in the data directory, and the file in it with their state. */
 export const PULL_DIR = 'pull';
@@ -38,14 +38,10 @@ function isState(value: unknown): value is PullState {
 
 /** Returns the state of the pulls; undefined if there was none, or the file is damaged. */
 export function readPullState(dataDir: string): PullState | undefined {
-  try {
-    const state: unknown = JSON.parse(readFileSync(pullStatePath(dataDir), 'utf8'));
-    return isState(state) ? state : undefined;
-  } catch (error) {
-    // The next pull writes it again.
-    if (error instanceof SyntaxError || systemErrorCode(error) !== undefined) return undefined;
-    throw error;
-  }
+  const read = (): unknown => JSON.parse(readFileSync(pullStatePath(dataDir), 'utf8'));
+  // The next pull writes it again.
+  const state = orElse(read, isUnreadable, undefined);
+  return isState(state) ? state : undefined;
 }
 
 /** Returns the seconds until the first of the trusted signatures expires, negative afterwards; undefined if there is none. */

@@ -10,7 +10,7 @@
  */
 import { type BigIntStats, closeSync, fstatSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { AtlasError, causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
+import { AtlasError, causedError, damagedRelease, isUnreadable, orElse, REBUILD, systemErrorCode } from '../errors.js';
 import { readPart } from '../file-part.js';
 import { replaceFile } from '../files.js';
 import { CONFIDENCE_TAGS } from '../rangefile/layout.js';
@@ -45,14 +45,9 @@ function stampOf(...stats: BigIntStats[]): string {
 }
 
 function readStamps(dir: string): Record<string, unknown> {
-  try {
-    const stamps: unknown = JSON.parse(readFileSync(join(dir, STAMP_FILE), 'utf8'));
-    return typeof stamps === 'object' && stamps !== null ? { ...stamps } : {};
-  } catch (error) {
-    // A file that is missing, unreadable or not JSON only means that the hash is computed again.
-    if (error instanceof SyntaxError || systemErrorCode(error) !== undefined) return {};
-    throw error;
-  }
+  // A file that is missing, unreadable or not JSON only means that the hash is computed again.
+  const stamps: unknown = orElse(() => JSON.parse(readFileSync(join(dir, STAMP_FILE), 'utf8')), isUnreadable, {});
+  return typeof stamps === 'object' && stamps !== null ? { ...stamps } : {};
 }
 
 /** Stores that a file was verified. A directory that cannot be written, such as a read-only volume, stays without. */

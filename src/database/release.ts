@@ -3,7 +3,16 @@ import { closeSync, openSync, readdirSync, readFileSync, readSync, realpathSync,
 import { basename, join } from 'node:path';
 import { crypto } from '../builtins.js';
 import { isDate } from '../country/country.js';
-import { AtlasError, causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
+import {
+  AtlasError,
+  causedError,
+  damagedRelease,
+  hasCode,
+  orElse,
+  orThrow,
+  REBUILD,
+  systemErrorCode,
+} from '../errors.js';
 import { packageFile } from '../package-root.js';
 import type { SourceKind } from '../range/vote.js';
 import { COUNTRIES, LABELS, NETWORKS, PARTITIONS, type Partition } from '../rangefile/partitions.js';
@@ -284,11 +293,7 @@ export function parseStoredManifest(text: string, name: string): Manifest {
 }
 
 function parseJson(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw causedError('E_DAMAGED', `${path} is not JSON`, error, REBUILD);
-  }
+  return orThrow(() => JSON.parse(text), 'E_DAMAGED', `${path} is not JSON`, REBUILD);
 }
 
 /**
@@ -355,12 +360,7 @@ export function currentReleaseId(dataDir: string): string | undefined {
 
 /** Returns what a function finds, or undefined if there is no file or folder of the name. */
 function ifPresent<T>(find: () => T): T | undefined {
-  try {
-    return find();
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
+  return orElse(find, hasCode('ENOENT'), undefined);
 }
 
 /** The form of a release id, see {@link releaseId}. */

@@ -1,7 +1,7 @@
 /** The seed: the release that comes with the package, for answers before the first build. */
 import { readFileSync } from 'node:fs';
 import { CompactCountries } from '../compact/countries.js';
-import { AtlasError, messageOf } from '../errors.js';
+import { orThrow } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { COUNTRIES, type Partition } from '../rangefile/partitions.js';
 import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
@@ -36,12 +36,7 @@ export function readSeed(): Seed {
 }
 
 function readSeedFile(path: string): Seed {
-  let packed: Buffer;
-  try {
-    packed = readFileSync(path);
-  } catch (error) {
-    throw new AtlasError('E_INSTALL', `${path} cannot be read: ${messageOf(error)}; install ipatlas again`);
-  }
+  const packed = orThrow(() => readFileSync(path), 'E_INSTALL', `${path} cannot be read`, 'install ipatlas again');
   const compact = new CompactCountries(unpackCompact(packed, path), path);
   return { compact, manifest: manifestOf(compact, path), path };
 }

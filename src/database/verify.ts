@@ -1,6 +1,6 @@
 /** Verifies a whole release: all files against the manifest, the structure of the range file, and the mirror against it. */
 import { join } from 'node:path';
-import { AtlasError, causedError, damagedRelease, REBUILD } from '../errors.js';
+import { AtlasError, damagedRelease, orThrow, REBUILD } from '../errors.js';
 import { MIRROR_VERSION } from '../mirror/reader.js';
 import { verifyMirror } from '../mirror/verifier.js';
 import { COUNTRIES, LABELS, OpenPartitions, otherPartitions, type Partition } from '../rangefile/partitions.js';
@@ -11,7 +11,6 @@ import {
   describeStoredFile,
   hasPartition,
   type Manifest,
-  type ManifestFile,
   MIRROR_FILE,
   RANGE_FILE,
   REPORT_FILE,
@@ -26,12 +25,7 @@ function checkOutputs(dir: string, manifest: Manifest): void {
   }
   for (const output of manifest.outputs) {
     const path = join(dir, output.name);
-    let actual: ManifestFile;
-    try {
-      actual = describeStoredFile(path);
-    } catch (error) {
-      throw causedError('E_DAMAGED', `${path} cannot be read`, error, REBUILD);
-    }
+    const actual = orThrow(() => describeStoredFile(path), 'E_DAMAGED', `${path} cannot be read`, REBUILD);
     checkHash(path, actual, output);
   }
 }

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
 import { DAY_MS, dayOf, shiftedDay } from '../day.js';
-import { AtlasError, causedError, RESTORE, RESTORE_DAYS } from '../errors.js';
+import { AtlasError, hasCode, orElse, orThrow, RESTORE, RESTORE_DAYS } from '../errors.js';
 import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
 import { COUNTRIES } from '../rangefile/partitions.js';
 import { joinLayers, overlay, type Values } from './changes.js';
@@ -28,11 +28,7 @@ export interface Entry extends Omit<EntryName, 'origin'> {
 }
 
 function readFile(path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw causedError('E_DAMAGED', `${path} cannot be read`, error, RESTORE);
-  }
+  return orThrow(() => readFileSync(path), 'E_DAMAGED', `${path} cannot be read`, RESTORE);
 }
 
 function entryAt(name: EntryName, path: string, bytes: number): Entry {
@@ -158,24 +154,15 @@ export class Archive<Rec extends FileRecord = RangeRecord> {
   }
 
   #numberOf(entry: Entry): number | undefined {
-    try {
-      return this.read(entry).about.number;
-    } catch (error) {
-      if (error instanceof AtlasError && error.code === 'E_DAMAGED') return undefined;
-      throw error;
-    }
+    return orElse(() => this.read(entry).about.number, hasCode('E_DAMAGED'), undefined);
   }
 
   /** Returns whether entries after the last one are lost. Nothing after them tells, but the current release does. */
   #isFollowedByLost(last: Entry): boolean {
     if (last.origin === 'imported') return false;
-    try {
-      return this.read(last).about.release !== currentReleaseId(this.dataDir);
-    } catch (error) {
-      // A question for its answers gets this error.
-      if (error instanceof AtlasError && error.code === 'E_DAMAGED') return false;
-      throw error;
-    }
+    const isCurrent = () => this.read(last).about.release === currentReleaseId(this.dataDir);
+    // If it is damaged, a question for its answers gets this error.
+    return !orElse(isCurrent, hasCode('E_DAMAGED'), true);
   }
 
   /**

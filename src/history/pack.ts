@@ -1,5 +1,6 @@
 /** A pack: the entries of one month as a signed repository offers them. FORMAT.md is the specification. */
 import { Container, damaged, writeContainer } from '../compact/container.js';
+import { orElse } from '../errors.js';
 import { type EntryName, parseEntryName } from './entry.js';
 
 /** Returns whether a name is that of a pack. */
@@ -65,12 +66,11 @@ export interface PackedEntry {
 }
 
 function parseNames(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (!(error instanceof SyntaxError)) throw error;
-    return undefined;
-  }
+  return orElse(
+    () => JSON.parse(text),
+    (error) => error instanceof SyntaxError,
+    undefined,
+  );
 }
 
 /**

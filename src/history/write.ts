@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
 import { DAY_MS, dayOf, startOfDay, today } from '../day.js';
-import { AtlasError, misuse } from '../errors.js';
+import { AtlasError, hasCode, misuse, orElse } from '../errors.js';
 import { rename, replaceFile } from '../files.js';
 import { type FileRecord, type RangeRecord, recordIdentity } from '../rangefile/layout.js';
 import { archivedPartitions } from '../rangefile/partitions.js';
@@ -75,14 +75,9 @@ function contentAfter<Rec extends FileRecord>(
   if (last === undefined || last.kind === 'gap' || needsBase(archive, last, time, days)) return base;
   // What came from the repository may be replaced.
   if (last.origin === 'repository') return base;
-  let before: Answers<Rec>;
-  try {
-    before = archive.answers(last);
-  } catch (error) {
-    // A base needs nothing of what is damaged; the days before stay lost, and `verify` says so.
-    if (error instanceof AtlasError && error.code === 'E_DAMAGED') return base;
-    throw error;
-  }
+  const before = orElse(() => archive.answers(last), hasCode('E_DAMAGED'), undefined);
+  // A base needs nothing of what is damaged; the days before stay lost, and `verify` says so.
+  if (before === undefined) return base;
   const after = renumber(answers, before.records);
   return {
     kind: 'changes',
@@ -107,12 +102,7 @@ function write<Rec extends FileRecord>(
 /** Returns the number of a publication after `last`, which is larger than that of every one before. */
 function nextNumber<Rec extends FileRecord>(archive: Archive<Rec>, last: Entry | undefined, time: number): number {
   if (last === undefined) return 0;
-  try {
-    return (archive.read(last).about.number ?? time) + 1;
-  } catch (error) {
-    if (error instanceof AtlasError && error.code === 'E_DAMAGED') return time;
-    throw error;
-  }
+  return orElse(() => (archive.read(last).about.number ?? time) + 1, hasCode('E_DAMAGED'), time);
 }
 
 /** A release that is about to become the current one. */

@@ -1,6 +1,6 @@
 /** Opens the SQLite mirror. */
 import type Sqlite from 'better-sqlite3';
-import { AtlasError, causedError, REBUILD } from '../errors.js';
+import { AtlasError, causedError, orThrow, REBUILD } from '../errors.js';
 import { sqlite } from '../sqlite.js';
 
 /** `PRAGMA user_version` of schemas/mirror.sql. */
@@ -14,12 +14,8 @@ export const MIRROR_VERSION = 1;
  */
 export function openMirror(path: string): Sqlite.Database {
   const Database = sqlite();
-  let database: Sqlite.Database;
-  try {
-    database = new Database(path, { readonly: true, fileMustExist: true });
-  } catch (error) {
-    throw causedError('E_NO_DATABASE', `${path} cannot be opened`, error, REBUILD);
-  }
+  const open = () => new Database(path, { readonly: true, fileMustExist: true });
+  const database = orThrow(open, 'E_NO_DATABASE', `${path} cannot be opened`, REBUILD);
   try {
     const version = database.pragma('user_version', { simple: true });
     if (version === MIRROR_VERSION) return database;

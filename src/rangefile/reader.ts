@@ -4,7 +4,7 @@ import { endianness } from 'node:os';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
 import { crc32 } from '../crc32.js';
-import { AtlasError, causedError, damagedRelease, REBUILD } from '../errors.js';
+import { AtlasError, damagedRelease, orThrow, REBUILD } from '../errors.js';
 import type { RangeColumns } from '../range/columns.js';
 import {
   ALIGNMENT,
@@ -324,11 +324,6 @@ export function openFile<File extends PartitionFile>(
   path: string,
   columns?: readonly string[],
 ): File {
-  let bytes: Buffer;
-  try {
-    bytes = readFileSync(path);
-  } catch (error) {
-    throw causedError('E_NO_DATABASE', `${path} cannot be read`, error, REBUILD);
-  }
+  const bytes = orThrow(() => readFileSync(path), 'E_NO_DATABASE', `${path} cannot be read`, REBUILD);
   return decodeFile(partition, bytes, path, false, columns);
 }

@@ -1,7 +1,7 @@
 /** What a report says about a release: its origin, its stages, its gates, the age of its sources, and what changed. */
 import { ageDays, ageText, changeRate, releaseAge } from '../database/age.js';
 import { type Manifest, namedRelease, readManifest } from '../database/release.js';
-import { AtlasError } from '../errors.js';
+import { hasCode, orElse } from '../errors.js';
 import { type Changes, changesJson, compareReleases } from './changes.js';
 import { readStoredReport, type StoredReport } from './stored-report.js';
 
@@ -47,12 +47,7 @@ function comparedWith(stored: StoredReport | undefined): string | undefined {
 
 /** Returns the directory of a release, or undefined if it is not kept any more. */
 function keptRelease(dataDir: string, id: string): string | undefined {
-  try {
-    return namedRelease(dataDir, id);
-  } catch (error) {
-    if (error instanceof AtlasError && error.code === 'E_NO_DATABASE') return undefined;
-    throw error;
-  }
+  return orElse(() => namedRelease(dataDir, id), hasCode('E_NO_DATABASE'), undefined);
 }
 
 /**

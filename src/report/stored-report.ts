@@ -1,9 +1,9 @@
 /** `report.json` of a release: what each stage of its build did, and what each gate compared. */
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { REPORT_FILE, type Refusal } from '../database/release.js';
 import { type Schema, schemaViolation } from '../database/schema.js';
-import { causedError, damagedRelease, REBUILD, systemErrorCode } from '../errors.js';
+import { damagedRelease, orThrow, REBUILD } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { counted, grouped, percent } from '../text-table.js';
 
@@ -67,13 +67,13 @@ export function stepText({ gates = [], source_changes: changes }: StoredReport):
  */
 export function readStoredReport(dir: string): StoredReport | undefined {
   const path = join(dir, REPORT_FILE);
-  let report: unknown;
-  try {
-    report = JSON.parse(readFileSync(path, 'utf8'));
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return undefined;
-    throw causedError('E_DAMAGED', `${path} cannot be read`, error, REBUILD);
-  }
+  if (!existsSync(path)) return undefined;
+  const report: unknown = orThrow(
+    () => JSON.parse(readFileSync(path, 'utf8')),
+    'E_DAMAGED',
+    `${path} cannot be read`,
+    REBUILD,
+  );
   const schema = JSON.parse(readFileSync(packageFile('schemas/report.schema.json'), 'utf8')) as Schema;
   const problem = schemaViolation(schema, report);
   if (problem === undefined) return report as StoredReport;

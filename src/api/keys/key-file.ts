@@ -3,7 +3,7 @@
  * keys or labels. It is as trustworthy as the way it comes: a copy, or a URL of https.
  */
 import { createReadStream } from 'node:fs';
-import { AtlasError, causedError, messageOf, misuse } from '../../errors.js';
+import { AtlasError, messageOf, misuse, orThrow } from '../../errors.js';
 import { KEY_FILE_TIMEOUT_MS, MAX_KEY_FILE_BYTES } from '../../limits.js';
 import { get } from '../../network.js';
 import { compileSchema } from '../../schema-errors.js';
@@ -48,12 +48,8 @@ function badFile(what: string): AtlasError {
 
 /** Reads a file. Throws AtlasError E_BAD_INPUT if the bytes are not one. */
 export function readKeyFile(bytes: Uint8Array): SharedKey[] {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
-  } catch (error) {
-    throw causedError('E_BAD_INPUT', 'the file of keys is not JSON', error, 'repeat "ipatlas keys export"');
-  }
+  const parse = (): unknown => JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(bytes));
+  const value = orThrow(parse, 'E_BAD_INPUT', 'the file of keys is not JSON', 'repeat "ipatlas keys export"');
   // A file may have a mistake in each of 400,000 keys.
   const isValid = compileSchema<{ keys: SharedKey[] }>(['keys-file'], { allErrors: false });
   if (!isValid(value)) {

@@ -1,6 +1,6 @@
 /** Orders places by their distance from a country. */
 import { readFileSync } from 'node:fs';
-import { causedError } from '../../errors.js';
+import { orThrow } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 
 /** [longitude, latitude] in degrees. */
@@ -15,11 +15,8 @@ const EARTH_RADIUS_KM = 6371.0088;
  */
 export function readCentroids(): ReadonlyMap<string, Position> {
   const path = packageFile('dist/centroids.json');
-  try {
-    return new Map(Object.entries(JSON.parse(readFileSync(path, 'utf8')) as Record<string, Position>));
-  } catch (error) {
-    throw causedError('E_INSTALL', `${path} cannot be read`, error, 'install ipatlas again, or compile it');
-  }
+  const read = () => new Map(Object.entries<Position>(JSON.parse(readFileSync(path, 'utf8'))));
+  return orThrow(read, 'E_INSTALL', `${path} cannot be read`, 'install ipatlas again, or compile it');
 }
 
 function unitVector([lon, lat]: Position): [number, number, number] {
