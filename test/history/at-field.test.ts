@@ -143,6 +143,14 @@ describe('each record has the answers of its own date', () => {
     expect(output.trimEnd().split('\n').slice(1)).toEqual(expected);
   });
 
+  it('names the flag of a column that is not there', () => {
+    const table = (requested: RequestedOptions) => () => enrich('a,when\n', { format: 'csv', ...requested });
+    expect(table({ field: 'a', atField: 'day' })).toThrow(
+      /no column "day"; its columns are a, when. Choose one with --at-field/,
+    );
+    expect(table({ field: 'ip', atField: 'when' })).toThrow(/no column "ip".* Choose one with --field/);
+  });
+
   it('in documents and arrays, where the first address with a country on that day counts', () => {
     const random = randomFrom(11);
     const rows = randomRows(500).map(({ date }) => ({ date, hops: [0, 1, 2].map(() => randomAddress(random)) }));

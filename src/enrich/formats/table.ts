@@ -27,8 +27,10 @@ const NO_BYTES = new Uint8Array(0);
  */
 function namedColumns(options: EnrichOptions, header: readonly string[], input: string): number[] {
   const { fields, atField } = options;
-  const groups = [...fields.map(pathsOf), ...(atField === undefined ? [] : [[atField.path]])];
-  for (const names of groups.map((paths) => paths.map(pathText))) {
+  const groups = fields.map((field) => ({ flag: '--field', paths: pathsOf(field) }));
+  if (atField !== undefined) groups.push({ flag: '--at-field', paths: [atField.path] });
+  for (const { flag, paths } of groups) {
+    const names = paths.map(pathText);
     const present = names.filter((name) => header.includes(name));
     const double = present.find((name) => header.indexOf(name) !== header.lastIndexOf(name));
     if (present.length > 0 && double === undefined) continue;
@@ -36,7 +38,7 @@ function namedColumns(options: EnrichOptions, header: readonly string[], input: 
     const hint =
       header.length === 1 && /[,;\t|]/.test(header[0]!)
         ? 'If these are several columns, name the character between them with --delimiter'
-        : 'Choose one with --field';
+        : `Choose one with ${flag}`;
     const name = JSON.stringify(double ?? names.join('|'));
     throw misuse(`${input} ${problem} ${name}; its columns are ${header.join(', ')}. ${hint}`);
   }
