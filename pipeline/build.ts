@@ -4,6 +4,7 @@ import { createReadStream, mkdirSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { countryTable } from '../src/country/country.js';
 import { ageDays, ageText, releaseAge } from '../src/database/age.js';
+import { isTaken } from '../src/database/fields.js';
 import {
   currentReleaseId,
   type ManifestFile,
@@ -17,7 +18,7 @@ import { verifyWithReport } from '../src/database/verify.js';
 import { DAY_MS, dayOf, startOfDay, today } from '../src/day.js';
 import { AtlasError } from '../src/errors.js';
 import { HISTORY_DAYS } from '../src/limits.js';
-import { LABELS, NETWORKS } from '../src/rangefile/partitions.js';
+import { KINDS, LABELS, NETWORKS } from '../src/rangefile/partitions.js';
 import { checkOf, sampleRows } from './checking/check-stage.js';
 import { unpackRelease } from './compact-release.js';
 import { loadOverrides, type Override } from './config/overrides.js';
@@ -28,6 +29,7 @@ import { believedDate } from './fetching/data-date.js';
 import { copyFromCurrentRelease, currentManifest, lastCopy } from './fetching/released-copy.js';
 import { checkRolledBack, RefusedError } from './gates/refusal.js';
 import type { MergeStrategy } from './merging/evidence.js';
+import { type KindInput, type MergedKinds, mergeKinds } from './merging/kind-merger.js';
 import { mergeLabels } from './merging/label-merger.js';
 import { type MergedNetworks, mergeNetworks } from './merging/network-merger.js';
 import { type MergeInput, type MergeResult, mergeSources } from './merging/range-merger.js';
@@ -129,9 +131,12 @@ function manifestInputs(
     rows: ingested[index]!.rows,
     rejected: ingested[index]!.rejected,
     format: source.format,
-    ...(merge === 'evidence' && { lineage: source.lineage, kind: source.kind, space: source.space }),
+    ...(merge === 'evidence'
+      ? { lineage: source.lineage, kind: source.kind, space: source.space }
+      : source.kind === 'anycast' && { kind: source.kind }),
     ...(merge === 'evidence' && source.interpolates && { interpolates: true }),
     ...(merge === 'evidence' && source.asns.length > 0 && { asns: source.asns }),
+    ...(source.network && { network: source.network }),
     ...(dataDate && { data_date: dataDate.date, data_date_evidence: dataDate.evidence }),
     ...(dateProblem !== undefined && { data_date_problem: dateProblem }),
     ...(seed !== undefined && { seed }),
@@ -157,11 +162,13 @@ interface MergeOutput {
   merged: MergeResult;
   /** Undefined if no source has networks. */
   networks: MergedNetworks | undefined;
+  kinds: MergedKinds;
 }
 
-/** Stage `merge`: merges the rows of all sources into sorted, gap-free lists of ranges for each family: countries and networks. */
-function merge(input: MergeInput, note: StageContext['note']): StageResult<MergeOutput> {
+/** Stage `merge`: merges the rows of all sources into sorted, gap-free lists of ranges for each family and partition. */
+function merge(input: MergeInput & KindInput, note: StageContext['note']): StageResult<MergeOutput> {
   const merged = mergeSources(input);
+  const kinds = mergeKinds(input);
   const routing = input.sources.flatMap(({ networks }) => networks ?? []);
   const networks = routing.length === 0 ? undefined : mergeNetworks(routing, input.reference);
   const { v4, v6, candidates, withoutSpace, outsideSpace, unknownCodes } = merged;
@@ -172,7 +179,7 @@ function merge(input: MergeInput, note: StageContext['note']): StageResult<Merge
     note(`the code ${JSON.stringify(code)} (${rows} rows) is not a known country; treated as no country`);
   }
   return {
-    output: { merged, networks },
+    output: { merged, networks, kinds },
     counts: {
       candidates,
       ipv4_ranges: v4.count,
@@ -181,18 +188,32 @@ function merge(input: MergeInput, note: StageContext['note']): StageResult<Merge
       conflicts: v4.conflicts + v6.conflicts,
       unknown_codes: unknownCodes.size,
       ...(networks && { ipv4_network_ranges: networks.v4.count, ipv6_network_ranges: networks.v6.count }),
+      ipv4_kind_ranges: kinds.v4.count,
+      ipv6_kind_ranges: kinds.v6.count,
     },
   };
 }
 
 /** Reads and merges the labels; returns undefined if none are configured. */
-async function labelsOf({ files, date }: LabelFiles, reference: Reference) {
+async function labelsOf({ files, date }: LabelFiles, reference: Reference, note: StageContext['note']) {
   if (files.length === 0) return undefined;
   const tables = await readLabels(files);
   const merged = mergeLabels(tables, reference);
   const rows = tables.reduce((sum, { v4, v6 }) => sum + v4.count + v6.count, 0);
+  const late = merged.columns.filter((column) => isTaken(column) === 'late');
+  if (late.length > 0) {
+    note(
+      `labels: ${late.join(', ')} ${late.length === 1 ? 'is also a name' : 'are also names'} of what ipatlas says of addresses; until version 1.0 the labels are answered instead. Rename them`,
+    );
+  }
   const named = files.map(({ name, bytes, sha256 }) => ({ name, bytes, sha256 }));
   return { merged, inputs: { columns: merged.columns, rows, date, files: named } };
+}
+
+/** Returns the ids of the lists of kinds of networks that are configured, but are not among the inputs. */
+function missingListsOf({ sources }: SourcesConfig, inputs: readonly BuildInput[]): string[] {
+  const isRead = (id: string): boolean => inputs.some(({ source }) => source.id === id);
+  return sources.flatMap(({ id, network }) => (network === undefined || isRead(id) ? [] : [id]));
 }
 
 /** A source with its files. */
@@ -239,6 +260,7 @@ async function runStages(options: BuildOptions, fetchContext: StageContext): Pro
       overrides,
       overridesFile?.sha256 ?? '',
       labelFiles.files,
+      missingListsOf(config, inputs),
       asOf,
     );
   /** Returns the result if there is nothing to build from inputs; throws if they may not be built from. */
@@ -301,15 +323,22 @@ async function runStages(options: BuildOptions, fetchContext: StageContext): Pro
   );
   const delegations = ingested.find((_source, index) => fetched[index]!.source.kind === 'registry')?.v6;
   // A function of its own, and it empties the list of the sources, so that columns are not in memory for longer than needed.
+  const missingLists = missingListsOf(config, read);
+  const lists = {
+    networks: read.map(({ source }) => source.network),
+    knowsAnycast: read.some(({ source }) => source.kind === 'anycast'),
+    isComplete: missingLists.length === 0 && read.some(({ source }) => source.network !== undefined),
+  };
   const mergeAndCompile = async (): Promise<FinishedRelease> => {
-    const { merged, networks } = await timed(context, 'merge', () =>
-      merge({ sources: ingested.splice(0), reference, countries, overrides, evidence, owned }, note),
+    const { merged, networks, kinds } = await timed(context, 'merge', () =>
+      merge({ sources: ingested.splice(0), reference, countries, overrides, evidence, owned, ...lists }, note),
     );
-    const labels = await labelsOf(labelFiles, reference);
+    const labels = await labelsOf(labelFiles, reference, note);
     const others: OtherContent[] = [];
     if (networks !== undefined) others.push({ partition: NETWORKS, content: networks });
+    others.push({ partition: KINDS, content: kinds });
     if (labels !== undefined) others.push({ partition: LABELS, content: labels.merged });
-    const made = { merged, others, networksDate, labels: labels?.inputs, inputs, missing, identity };
+    const made = { merged, others, networksDate, labels: labels?.inputs, missingLists, inputs, missing, identity };
     return timed(context, 'compile', () => compile({ ...made, overrides: overridesFile }, context));
   };
   const compiled = await mergeAndCompile();

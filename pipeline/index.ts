@@ -19,6 +19,7 @@ export {
   type Threshold,
 } from './distribution/repository.js';
 export type { ExplainedRow, Explanation, Step } from './explain/explain.js';
+export type { ExplainedKinds } from './explain/kinds.js';
 export type { ExplainedLabels } from './explain/labels.js';
 export type { ExplainedNetwork } from './explain/network.js';
 export type { RefusedOutcome } from './gates/refusal.js';

@@ -17,7 +17,7 @@ import type { FetchedSource } from './stage.js';
  * Version of the rules by which files become ranges. It must change with every rule of reading and merging, so that the same
  * files are built again; the version of ipatlas does not count, nor what a server says about a file.
  */
-const RULES_VERSION = 3;
+const RULES_VERSION = 4;
 
 export interface ReleaseIdentity {
   /** `YYYY-MM-DD-` and twelve hex digits. */
@@ -41,6 +41,7 @@ function sha256(value: unknown): string {
  * @param overridesFile SHA-256 of their file, which counts as a whole because `explain` shows its rows; empty if there
  *   is none
  * @param labels the files of labels
+ * @param missingLists ids of the lists of kinds of networks that are configured, but not among the sources
  * @param asOf the build's date, `YYYY-MM-DD`
  */
 export function identifyRelease(
@@ -51,6 +52,7 @@ export function identifyRelease(
   overrides: readonly Override[],
   overridesFile: string,
   labels: readonly ManifestFile[],
+  missingLists: readonly string[],
   asOf: string,
 ): ReleaseIdentity {
   const { version: toolVersion } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string };
@@ -68,8 +70,10 @@ export function identifyRelease(
       evidence: sources.map(({ source: { lineage, kind, interpolates, space, asns } }) => {
         return [lineage, kind, interpolates, space, ...asns];
       }),
-      anycast: reference.anycast.map(({ block }) => block),
     }),
+    anycast: reference.anycast.map(({ block }) => block),
+    networks: sources.map(({ source: { kind, network } }) => [kind === 'anycast', network?.kind, network?.operator]),
+    missingLists,
     countries: [...countries.values()],
     aliases: [...reference.aliases],
     regions: [...loadOperatorRegions()],

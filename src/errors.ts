@@ -97,7 +97,8 @@ export const WIRE_ERRORS = {
   invalid_address: { status: 400, message: 'Invalid IP address' },
   include_unknown: {
     status: 400,
-    message: 'include can be asn, as_name, network, continent, is_eea, with commas between them',
+    message:
+      'include can be asn, as_name, network, continent, is_eea, anycast, kind, operator, with commas between them',
   },
   day_invalid: { status: 400, message: 'at is not a day; write it as 2026-01-31' },
   day_not_kept: { status: 400, message: 'There are no answers of this day' },

@@ -1,6 +1,7 @@
 /** Reads `sources.json`, checks it, and fills in its defaults. */
 import path from 'node:path';
 import type { ValidateFunction } from 'ajv/dist/2020.js';
+import type { NetworkList } from '../../src/database/release.js';
 import { AtlasError } from '../../src/errors.js';
 import { readJsonFile } from '../../src/json-file.js';
 import {
@@ -80,8 +81,24 @@ export type Location = NpmLocation | HttpsLocation | CommandLocation | FileLocat
 /** How a source's rows are parsed: the name of a built-in format, or a description; see `schemas/source-format.schema.json`. */
 export type FormatReference = string | Record<string, unknown>;
 
+/** The operators whose own lists have formats of their own. */
+export const OPERATOR_FORMATS = {
+  'aws-ip-ranges': 'aws',
+  'azure-service-tags': 'azure',
+  'google-cloud': 'google',
+  'oracle-cloud': 'oracle',
+} as const;
+
+/** Returns what the rows of a format say of the networks of their addresses. */
+function networkOfFormat(format: FormatReference): NetworkList | undefined {
+  const operator = OPERATOR_FORMATS[format as keyof typeof OPERATOR_FORMATS];
+  return operator && { kind: 'cloud', operator };
+}
+
 /** One source, defaults applied. */
 export interface SourceConfig extends SourceEvidence {
+  /** What its rows say of the networks of their addresses; undefined if they do not. */
+  network?: NetworkList | undefined;
   id: string;
   title: string;
   license: string;
@@ -157,6 +174,7 @@ interface SourceEntry {
   interpolates?: boolean;
   space?: string[];
   asns?: number[];
+  network?: NetworkList;
   optional?: boolean;
   fetch: LocationEntry | LocationEntry[];
   format: FormatReference;
@@ -284,6 +302,7 @@ function withDefaults(file: SourcesFile, absolute: string): SourcesConfig {
       interpolates: source.interpolates ?? false,
       space: source.space ?? [],
       asns: source.asns ?? [],
+      network: source.network ?? networkOfFormat(source.format),
       optional: source.optional ?? false,
       locations: asList(source.fetch).map((location) => locationConfig(location, baseDir)),
       format: source.format,

@@ -12,8 +12,8 @@ import { hashFile, objectPath } from '../fetching/cache.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { type OwnedRange, undelegatedSpace } from '../merging/evidence.js';
 import type { CsvFile } from '../source-formats/csv-file.js';
-import { hasNetworks } from '../source-formats/formats.js';
-import { ANYCAST, readSource } from '../source-formats/read-source.js';
+import { hasList, hasNetworks } from '../source-formats/formats.js';
+import { ANYCAST, LISTED, readSource } from '../source-formats/read-source.js';
 import type { FetchedFile, IngestedSource } from '../stage.js';
 
 /** An address to explain. */
@@ -55,6 +55,8 @@ export interface CoveringRows {
   rows: ReadonlyMap<Target, readonly CoveringRow[]>;
   /** The rows that say which network announces the addresses; their labels are `AS15169`. */
   networkRows: CoveringRows['rows'];
+  /** The rows that say what kind of network the addresses are of; their labels are `anycast`, or as `cloud aws`. */
+  kindRows: CoveringRows['rows'];
   /** Layers whose rows are no longer available, with the reason. */
   missing: { layer: number; reason: string }[];
   /** The ranges that belong to networks, as far as the sources tell. */
@@ -116,6 +118,8 @@ export interface SourceJob {
 /** The rows of a source that cover targets, which are given by their numbers. */
 export interface SourceRows {
   rows: (Omit<CoveringRow, 'target'> & { target: number })[];
+  /** Those that say the kind of network. */
+  kindRows: SourceRows['rows'];
   /** The columns of a registry. */
   registry: Pick<IngestedSource, 'v4' | 'v6'> | undefined;
   owned: readonly OwnedRange[];
@@ -123,11 +127,12 @@ export interface SourceRows {
 
 /** Reads one source, and finds its rows that cover an address. */
 export async function rowsOfSource({ position, input, files, asns, targets }: SourceJob): Promise<SourceRows> {
-  const { id, format, kind } = input;
+  const { id, format, kind, lineage, network } = input;
   const reference = loadReference();
-  const isOfNetworks = hasNetworks(format);
+  const [isOfNetworks, isList] = [hasNetworks(format), hasList(format)];
   const sorted = sortTargets(targets.map((target, number) => ({ ...target, number })));
   const rows: SourceRows['rows'] = [];
+  const kindRows: SourceRows['rows'] = [];
   const located = new Map<CsvFile, Map<number, SourceRows['rows']>>();
   const source = { source: { id, format, kind, maxRejectShare: 1 }, fetched: { files }, asns };
   const result = await readSource(
@@ -136,7 +141,8 @@ export async function rowsOfSource({ position, input, files, asns, targets }: So
     ({ family, first, last, code, file, written }) => {
       eachInside(sorted, family, first, last, ({ number: target }) => {
         const isAnycast = code === ANYCAST;
-        const country = isOfNetworks || isAnycast ? undefined : resolveCountry(reference, code);
+        const isListed = isAnycast || code === LISTED;
+        const country = isOfNetworks || isListed ? undefined : resolveCountry(reference, code);
         const words = addressWords(family);
         const covering: SourceRows['rows'][number] = {
           source: id,
@@ -149,12 +155,21 @@ export async function rowsOfSource({ position, input, files, asns, targets }: So
           line: null,
           text: isAnycast ? 'anycast' : code,
         };
-        rows.push(covering);
+        const made = [covering];
+        // Merging by priority knows no anycast space.
+        if (!isListed || (isAnycast && lineage !== undefined)) rows.push(covering);
+        if (isAnycast) kindRows.push(covering);
+        // A list of an operator has its prefixes, and some of them once more with their countries.
+        if (network !== undefined && isListed === isList) {
+          const label = `${network.kind} ${network.operator}`;
+          made.push({ ...covering, label, text: label });
+          kindRows.push(made[1]!);
+        }
         if (written?.csv === undefined) return;
         const { csv, row } = written;
         if (!located.has(csv)) located.set(csv, new Map());
         const ofFile = located.get(csv)!;
-        ofFile.set(row, [...(ofFile.get(row) ?? []), covering]);
+        ofFile.set(row, [...(ofFile.get(row) ?? []), ...made]);
       });
     },
   );
@@ -164,7 +179,7 @@ export async function rowsOfSource({ position, input, files, asns, targets }: So
     }
   }
   const { v4, v6 } = result.ingested;
-  return { rows, registry: isRegistry(input) ? { v4, v6 } : undefined, owned: result.owned };
+  return { rows, kindRows, registry: isRegistry(input) ? { v4, v6 } : undefined, owned: result.owned };
 }
 
 /** Whether a source says which space is delegated. */
@@ -282,6 +297,7 @@ export async function findCoveringRows(
   const missing: CoveringRows['missing'] = [];
   const rows = new Map<Target, CoveringRow[]>(targets.map((target) => [target, []]));
   const networkRows = new Map<Target, CoveringRow[]>(targets.map((target) => [target, []]));
+  const kindRows = new Map<Target, CoveringRow[]>(targets.map((target) => [target, []]));
   const add = (found: readonly CoveringRow[], to = rows): void => {
     for (const row of found) to.get(row.target)!.push(row);
   };
@@ -294,12 +310,15 @@ export async function findCoveringRows(
   });
   const found = await Promise.all(reads);
   for (const [position, source] of found.entries()) {
-    const list = source?.rows.map((row): CoveringRow => ({ ...row, target: targets[row.target]! }));
-    add(list ?? [], hasNetworks(inputs[position]!.format) ? networkRows : rows);
+    const placed = (list: SourceRows['rows'] = []) => list.map((row) => ({ ...row, target: targets[row.target]! }));
+    add(placed(source?.rows), hasNetworks(inputs[position]!.format) ? networkRows : rows);
+    add(placed(source?.kindRows), kindRows);
   }
   const registries = found.flatMap((source) => source?.registry ?? []);
   if (registries.length === inputs.filter(isRegistry).length) add(undelegatedRows(registries, sorted));
-  if (evidenceOf(manifest) !== undefined) add(anycastRows(reference, sorted));
+  const anycast = anycastRows(reference, sorted);
+  if (evidenceOf(manifest) !== undefined) add(anycast);
+  add(anycast, kindRows);
   add(specialRows(reference, sorted));
   if (overrides !== undefined) {
     const files = cachedInput(dataDir, [overrides]);
@@ -312,5 +331,5 @@ export async function findCoveringRows(
       add(overrideRows(applying, lines, overrides.name, sorted));
     }
   }
-  return { rows, networkRows, missing, owned: found.flatMap((source) => source?.owned ?? []) };
+  return { rows, networkRows, kindRows, missing, owned: found.flatMap((source) => source?.owned ?? []) };
 }

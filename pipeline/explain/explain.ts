@@ -25,6 +25,7 @@ import { type Decision, RangeMerger } from '../merging/range-merger.js';
 import { hasNetworks } from '../source-formats/formats.js';
 import type { IngestedSource } from '../stage.js';
 import { type CoveringRow, type CoveringRows, evidenceOf, findCoveringRows, type Target } from './covering-rows.js';
+import { type ExplainedKinds, explainKinds } from './kinds.js';
 import { type ExplainedLabels, explainLabels } from './labels.js';
 import { type ExplainedNetwork, explainNetwork, type NetworkRow } from './network.js';
 
@@ -82,6 +83,8 @@ export interface Explanation {
   steps: Step[];
   /** Who announces the address, and the rows that say so; null if the release has no networks. */
   network: ExplainedNetwork | null;
+  /** Null if the release does not say the kinds of networks. */
+  kinds: ExplainedKinds | null;
   /** Null if the release has no labels. */
   labels: ExplainedLabels | null;
   /** Where the sources that decided take corrections, as far as sources.json says so. */
@@ -410,6 +413,7 @@ export async function explainAll(dataDir: string, dir: string, texts: readonly s
         notation: asked[index]!.mapped ? 'mapped' : null,
         steps,
         network: explainNetwork(database.partition(NETWORKS), target, covering.networkRows, manifest),
+        kinds: explainKinds(database, target, covering, (note) => notes.push(note)),
         labels: await explainLabels(dataDir, database, target, (note) => notes.push(note)),
         corrections: correctionsOf(steps.at(-1)!, manifest),
         override: `${networkAround(target, range)},XX,reported by a user`,

@@ -2,7 +2,7 @@
 import type { Family } from '../../src/address/parse.js';
 import { addressWords, compareSizes } from '../../src/address/words.js';
 import { RangeBuilder, type RangeColumns } from '../../src/range/columns.js';
-import { MergedBuilder, sortCandidates, sweep } from '../../src/range/merge.js';
+import { mergeRows } from '../../src/range/merge.js';
 import { type LabelRecord, UNLABELED } from '../../src/rangefile/layout.js';
 import type { Reference } from '../config/reference.js';
 import type { LabelTable } from '../stage.js';
@@ -65,23 +65,18 @@ export function mergeLabels(tables: readonly LabelTable[], { special }: Pick<Ref
     const candidates = builders[family].finish();
     const { first, last, value } = candidates;
     const words = addressWords(family);
-    const merged = new MergedBuilder(words, candidates.count);
     const layers = tables.map((_table, position) => FIRST_LAYER + position);
-    sweep(candidates, sortCandidates(candidates), layers, (position, { rows, other }) => {
+    return mergeRows(candidates, layers, ({ rows, other }) => {
       const files = [...rows.keys()].filter((file) => rows[file]! >= 0);
-      if (other >= 0 || files.length === 0) {
-        merged.add(position, other < 0 ? NONE : value[other]!, 0);
-        return;
-      }
+      if (other >= 0 || files.length === 0) return other < 0 ? NONE : value[other]!;
       // The narrowest row first, of equally narrow ones that of the later file.
       if (files.length > 1) files.sort((a, b) => compareSizes(first, last, rows[a]!, rows[b]!, words) || b - a);
       const covering = files.map((file): [number, number] => [file, value[rows[file]!]!]);
       const key = covering.join();
       const record = byKey.get(key) ?? recordOf(covering);
       byKey.set(key, record);
-      merged.add(position, record, 0);
+      return record;
     });
-    return merged.finish(family);
   };
   return { v4: merge(4), v6: merge(6), records, columns };
 }

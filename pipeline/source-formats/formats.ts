@@ -4,6 +4,7 @@
  */
 import type { Family } from '../../src/address/parse.js';
 import { AtlasError } from '../../src/errors.js';
+import { OPERATOR_FORMATS } from '../config/sources.js';
 import type { Dialect } from './csv-file.js';
 import type { Operator } from './operator-ranges.js';
 import { RIR_VERSIONS } from './record-count.js';
@@ -220,10 +221,7 @@ export const BUILT_IN_FORMATS: Readonly<Record<string, BuiltInConfig>> = {
     skip: [{ column: 1, values: ['0', '1'] }],
   },
   // Lists of the cloud operators. `data/reference/operator-regions.csv` has the countries of their regions.
-  'aws-ip-ranges': { operator: 'aws' },
-  'azure-service-tags': { operator: 'azure' },
-  'google-cloud': { operator: 'google' },
-  'oracle-cloud': { operator: 'oracle' },
+  ...Object.fromEntries(Object.entries(OPERATOR_FORMATS).map(([name, operator]) => [name, { operator }])),
 };
 
 /**
@@ -270,6 +268,12 @@ function contentOf({ asn, name, list, country }: FormatConfig): Format['content'
 export function hasNetworks(reference: string | object): boolean {
   const format = resolveFormat(reference);
   return 'content' in format && 'asn' in format.content;
+}
+
+/** Returns whether a source of a format is a list of prefixes, of which some or none have a country. */
+export function hasList(reference: string | object): boolean {
+  const format = resolveFormat(reference);
+  return 'operator' in format || ('content' in format && 'list' in format.content);
 }
 
 function builtIn(name: string): BuiltInConfig {

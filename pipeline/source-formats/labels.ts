@@ -6,7 +6,7 @@
 import { createReadStream, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import type { Family } from '../../src/address/parse.js';
-import { LABEL_NAME, RESERVED_NAMES } from '../../src/database/fields.js';
+import { isTaken, LABEL_NAME } from '../../src/database/fields.js';
 import type { LabelInputs } from '../../src/database/release.js';
 import { dayOf } from '../../src/day.js';
 import { AtlasError, causedError, systemErrorCode } from '../../src/errors.js';
@@ -78,7 +78,7 @@ function headerProblem([first = '', ...columns]: readonly string[]): string | un
   for (const [index, name] of columns.entries()) {
     const at = `column ${index + 2}: the name ${shown(name)}`;
     if (!LABEL_NAME.test(name)) return `${at} must be a lower-case letter, and letters, digits or "_" after it`;
-    if (RESERVED_NAMES.includes(name)) return `${at} has another meaning; choose another one`;
+    if (isTaken(name) === true) return `${at} has another meaning; choose another one`;
     if (columns.indexOf(name) !== index) return `${at} occurs twice`;
   }
   return undefined;

@@ -74,7 +74,7 @@ export interface LocatedRange {
   family: Family;
   first: Uint32Array;
   last: Uint32Array;
-  /** The country code, as in `codes` of the result; the AS number, as `AS15169`; or of a prefix that is only listed, `anycast` or nothing. */
+  /** The country code, as in `codes` of the result; the AS number, as `AS15169`; or of a prefix that is only listed, `ANYCAST` or `LISTED`. */
   code: string;
   file: FetchedFile;
   /** Undefined in a file without text. */
@@ -260,7 +260,7 @@ class SourceRows {
   /** Adds a prefix of a list. */
   list({ family, first, last }: Range, isAnycast: boolean, written?: WrittenRow): void {
     this.listed![family].add(first, last, 0, Number(isAnycast));
-    if (isAnycast) this.#pass(family, first, last, ANYCAST, written);
+    this.#pass(family, first, last, isAnycast ? ANYCAST : LISTED, written);
   }
 
   result(
@@ -292,8 +292,9 @@ class SourceRows {
   }
 }
 
-/** The code of ranges that are anycast, for listeners. */
-export const ANYCAST = 'ANYCAST';
+/** The codes of ranges that are only listed, for listeners: those that are anycast, and others. They are longer than those of countries. */
+export const ANYCAST = 'ANYCAST_LIST';
+export const LISTED = 'LISTED_ONLY';
 
 /** The countries of a source that has networks, or is a list. */
 const NO_COUNTRIES = { v4: new RangeBuilder(4, 0).finish(), v6: new RangeBuilder(6, 0).finish(), codes: [] };

@@ -39,6 +39,8 @@ export interface CompileInput {
   networksDate?: string | undefined;
   /** What the labels were made of; undefined if none are configured. */
   labels?: LabelInputs | undefined;
+  /** Ids of the lists of kinds of networks that are configured, but that the build did without. */
+  missingLists?: readonly string[];
   /** The source with the highest priority first. */
   inputs: ManifestInput[];
   /** Optional sources that the build does without. */
@@ -97,7 +99,7 @@ function networkCounts(file: NetworkFile): NetworkCounts {
 
 /** The stage. */
 export function compile(
-  { merged, others = [], networksDate, labels, inputs, missing = [], overrides, identity }: CompileInput,
+  { merged, others = [], networksDate, labels, missingLists, inputs, missing = [], overrides, identity }: CompileInput,
   { workDir, asOf }: StageContext,
 ): StageResult<FinishedRelease> {
   const { v4, v6, records } = merged;
@@ -138,6 +140,7 @@ export function compile(
     inputs,
     ...(overrides && { overrides }),
     ...(labels && { labels }),
+    ...(missingLists && { kinds: { missing: [...missingLists] } }),
     ...(date !== undefined && { data_date: date }),
     ...(networksDate !== undefined && { networks_date: networksDate }),
     ...(missing.length > 0 && { missing }),

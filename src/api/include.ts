@@ -2,7 +2,7 @@
 import { parse } from 'node:querystring';
 
 /** In the order in which results have them. */
-export const INCLUDABLE = ['asn', 'as_name', 'network', 'continent', 'is_eea'] as const;
+export const INCLUDABLE = ['asn', 'as_name', 'network', 'continent', 'is_eea', 'anycast', 'kind', 'operator'] as const;
 export type Includable = (typeof INCLUDABLE)[number];
 
 /** The members that a request asks for. */

@@ -103,7 +103,7 @@ const INCLUDE_PARAMETER = {
   in: 'query',
   required: false,
   description:
-    'Further members of each result: who announces the address (`asn`, `as_name`), the largest block around it with the same result (`network`), the code of the continent, and whether the country is in the European Economic Area (`is_eea`).',
+    'Further members of each result: who announces the address (`asn`, `as_name`), the largest block around it with the same result (`network`), the code of the continent, whether the country is in the European Economic Area (`is_eea`), and what kind of network it is (`anycast`, `kind`, `operator`).',
   style: 'form',
   explode: false,
   example: ['asn', 'as_name'],

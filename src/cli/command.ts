@@ -2,9 +2,9 @@
 import { writeFileSync, writeSync } from 'node:fs';
 import { isDate } from '../country/country.js';
 import { type DataPlace, findDatabase, isSeed, manifestOfDatabase, seedText } from '../database/origin.js';
-import { hasPartition, type Manifest } from '../database/release.js';
+import { hasPartition, listsOfKinds, type Manifest } from '../database/release.js';
 import { type AtlasError, EXIT, misuse, systemErrorCode, writeError } from '../errors.js';
-import { NETWORKS } from '../rangefile/partitions.js';
+import { KINDS, NETWORKS, type Partition } from '../rangefile/partitions.js';
 import { CLEAR_LINE, isTerminal, PROGRESS, STANDARD_FD, STDIN_PATH } from '../standard-streams.js';
 import { printable } from '../text-table.js';
 
@@ -217,12 +217,22 @@ export function factLines(facts: [string, string | number][]): string {
   return facts.map(([name, value]) => `${name.padEnd(width)}  ${printable(String(value))}\n`).join('');
 }
 
-/** Says that networks are null, if a release has none. */
-export function noteWithoutNetworks(manifest: Manifest): void {
-  if (hasPartition(manifest, NETWORKS)) return;
-  printNotice(
-    `ipatlas: release ${manifest.id} has no networks, so asn and as_name are null: no source says who announces the addresses\n`,
-  );
+/** Says which of the members asked for are null because of what a release does not have. */
+export function noteMissing(manifest: Manifest, asked: readonly Partition[]): void {
+  const { id, kinds } = manifest;
+  if (asked.includes(NETWORKS) && !hasPartition(manifest, NETWORKS)) {
+    printNotice(
+      `ipatlas: release ${id} has no networks, so asn and as_name are null: no source says who announces the addresses\n`,
+    );
+  }
+  if (!asked.includes(KINDS)) return;
+  const missing = kinds?.missing ?? [];
+  const why = missing.length === 0 ? 'it has no lists of them' : `it was built without ${missing.join(', ')}`;
+  if (missing.length > 0 || listsOfKinds(manifest).length === 0) {
+    printNotice(
+      `ipatlas: release ${id} does not know all kinds of networks (${why}), so kind is null where no list says it\n`,
+    );
+  }
 }
 
 /**

@@ -3,8 +3,7 @@ import { manifestOfDatabase } from '../database/origin.js';
 import { enrich } from '../enrich/enrich.js';
 import { otherPartitionsOf } from '../enrich/members.js';
 import { INVALID_POLICIES } from '../enrich/options.js';
-import { NETWORKS } from '../rangefile/partitions.js';
-import { type Command, type Invocation, noteWithoutNetworks } from './command.js';
+import { type Command, type Invocation, noteMissing } from './command.js';
 import { ADD_FLAGS, ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, withLogs } from './records/flags.js';
 import { planOf } from './records/plan.js';
 import { runPlan } from './records/run.js';
@@ -13,8 +12,8 @@ function run(invocation: Invocation): Promise<number> {
   return withLogs(invocation, () => {
     const plan = { ...planOf(invocation), needsAddress: invocation.values['none-ok'] !== true };
     const { at, add } = plan.options;
-    if (at === undefined && otherPartitionsOf(add).includes(NETWORKS))
-      noteWithoutNetworks(manifestOfDatabase(plan.database));
+    const others = otherPartitionsOf(add);
+    if (at === undefined && others.length > 0) noteMissing(manifestOfDatabase(plan.database), others);
     return runPlan(plan, (work) => enrich({ ...plan, ...work }));
   });
 }

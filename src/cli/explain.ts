@@ -1,5 +1,6 @@
 /** `ipatlas explain`: explains the result for an address. */
 import {
+  type ExplainedKinds,
   type ExplainedLabels,
   type ExplainedNetwork,
   type ExplainedRow,
@@ -55,6 +56,17 @@ function describeNetwork({ address, asn, as_name: name, first, last, rows }: Exp
 }
 
 /** Returns labels as text; those without a value are left out. */
+function describeKinds({ address, anycast, kind, operator, missing, rows }: ExplainedKinds): string {
+  const spread = anycast === null ? 'anycast unknown' : anycast ? 'anycast' : 'not anycast';
+  const what = kind === null ? 'kind unknown' : kind === 'none' ? 'in no list' : `${kind} of ${operator}`;
+  const without = missing.length === 0 ? '' : `; lists that the build did without: ${missing.join(', ')}`;
+  const lines = rows.map(({ source, file, line, text, first, last, label, decides }) => {
+    const at = file === null ? '' : ` in ${file}${line === null ? '' : ` line ${line}`}`;
+    return `  ${decides.length > 0 ? '*' : ' '} ${source}: ${label}${at}: ${text === label ? '' : `${printable(text)}: `}${first} – ${last}\n`;
+  });
+  return `\nkind of network of ${address}: ${spread}, ${what}${without}\n${lines.join('')}`;
+}
+
 function labelText(labels: Record<string, unknown>): string {
   const known = Object.entries(labels).filter(([, value]) => value !== null);
   return known.map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(', ') || 'none';
@@ -69,7 +81,7 @@ function describeLabels({ address, labels, rows }: ExplainedLabels): string {
 }
 
 function describe(explanation: Explanation): string {
-  const { result, release, as_of, notation, steps, network, labels, corrections, override, notes } = explanation;
+  const { result, release, as_of, notation, steps, network, kinds, labels, corrections, override, notes } = explanation;
   const [, inside] = steps;
   return [
     `${describeResult(result)}\n`,
@@ -80,6 +92,7 @@ function describe(explanation: Explanation): string {
       : `the result is that of the IPv4 address inside, ${inside.address} (${steps[0]!.range.answer})\n`,
     ...steps.map(describeStep),
     network === null ? '' : describeNetwork(network),
+    kinds === null ? '' : describeKinds(kinds),
     labels === null ? '' : describeLabels(labels),
     '\nIf the country is wrong:\n',
     ...corrections.map(({ source, address }) => `  ${source} takes corrections: ${address}\n`),

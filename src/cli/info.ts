@@ -1,9 +1,10 @@
 /** `ipatlas info`: what the current release is and what it was made of. */
 import { ageDays, ageText, changeRate, parseMaxAge, releaseAge, staleWarning } from '../database/age.js';
 import { manifestOfDatabase, seedFacts } from '../database/origin.js';
-import type { Manifest } from '../database/release.js';
+import { hasPartition, listsOfKinds, type Manifest } from '../database/release.js';
 import { EXIT } from '../errors.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
+import { KINDS } from '../rangefile/partitions.js';
 import { percent } from '../text-table.js';
 import {
   type Command,
@@ -34,6 +35,7 @@ function facts(manifest: Manifest, isSeed: boolean, rate: number): [string, stri
     ['IPv4 addresses with a country', counts.ipv4_addresses_with_country],
     ['IPv6 /48s with a country', counts.ipv6_48s_with_country],
     ...networkFacts(manifest),
+    ...kindFacts(manifest),
     ...labelFacts(manifest),
     ...manifest.inputs.map(({ id, version, license, rows }): [string, string] => [
       `source ${id}`,
@@ -66,6 +68,25 @@ function networkFacts({ counts, networks_date: date }: Manifest): [string, strin
       : [['age of the networks', ageText(ageDays(releaseAge({ as_of: date }))).split(':')[0]!] as [string, string]]),
     ['IPv4 addresses with a network', share(networks.ipv4_addresses, counts.ipv4_addresses_with_country)],
     ['IPv6 /48s with a network', share(networks.ipv6_48s, counts.ipv6_48s_with_country)],
+  ];
+}
+
+function kindFacts(manifest: Manifest): [string, string | number][] {
+  if (!hasPartition(manifest, KINDS)) return [];
+  const missing = manifest.kinds?.missing ?? [];
+  const lists = listsOfKinds(manifest).map(({ network: { kind, operator }, data_date: date }): [string, string] => [
+    `list of ${operator}`,
+    `${kind}, ${date ?? 'of unknown date'}`,
+  ]);
+  const anycast = manifest.inputs.filter(({ kind }) => kind === 'anycast');
+  return [
+    ...(lists.length === 0
+      ? [['kinds of networks', 'unknown: there are no lists of them'] as [string, string]]
+      : lists),
+    ...missing.map((id): [string, string] => [`list ${id}`, 'missing, so other addresses are of unknown kind']),
+    ...(anycast.length === 0
+      ? [['anycast', 'only what operators publish: data/reference/anycast.csv'] as [string, string]]
+      : anycast.map(({ id, data_date: date }): [string, string] => [`anycast by ${id}`, date ?? 'of unknown date'])),
   ];
 }
 

@@ -1,7 +1,7 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
 import { countryNames } from '../country/names.js';
 import { Database, openFound } from '../database/database.js';
-import { checkFields, needNetworks, type ResultField, resultFields } from '../database/fields.js';
+import { checkFields, neededPartitions, type ResultField, resultFields } from '../database/fields.js';
 import type { Lookups } from '../database/lookups.js';
 import { seedFacts } from '../database/origin.js';
 import { chunksOf, openSource } from '../enrich/input/source.js';
@@ -15,7 +15,7 @@ import {
   expectStdin,
   type Invocation,
   LANG_FLAG,
-  noteWithoutNetworks,
+  noteMissing,
   parseDay,
   print,
   printNote,
@@ -123,7 +123,7 @@ async function run(invocation: Invocation): Promise<number> {
         });
   const fields = fieldsOf(add, database instanceof Database ? database.labelNames : [], extras);
   const find = add !== undefined ? database.fields(fields) : (ip: string) => lookupDefault(database, ip, extras);
-  if (needNetworks(fields) && database instanceof Database) noteWithoutNetworks(database.manifest);
+  if (database instanceof Database) noteMissing(database.manifest, neededPartitions(fields));
   let invalid = 0;
   const rows = [['IP', ...fields.map((field) => HEADERS[field] ?? field.toUpperCase())]];
   // A table needs all its rows to know its widths; a stream must not wait for its end.

@@ -8,14 +8,15 @@ import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Addable } from '../enrich/members.js';
 import { CountrySummary, type LabelSummary, NetworkSummary, type Summarize } from '../enrich/query.js';
 import { misuse } from '../errors.js';
+import { KINDS } from '../rangefile/partitions.js';
 import { grouped, percent } from '../text-table.js';
-import { type Command, type Invocation, LANG_FLAG, print, table, text } from './command.js';
+import { type Command, type Invocation, LANG_FLAG, noteMissing, print, table, text } from './command.js';
 import { wholeNumber } from './number-flags.js';
 import { INPUT_FLAGS, refuseEachDay, withLogs } from './records/flags.js';
 import { planOf } from './records/plan.js';
 import { runPlan } from './records/run.js';
 
-const GROUPINGS = ['country', 'eu', 'continent', 'asn', 'network'] as const;
+const GROUPINGS = ['country', 'eu', 'continent', 'asn', 'network', 'kind', 'operator', 'anycast'] as const;
 type Grouping = (typeof GROUPINGS)[number];
 
 /** The values without a country, as `enrich --stats` counts them. */
@@ -65,11 +66,21 @@ function networkGroups(networks: NetworkSummary, { found, no_country }: EnrichCo
   return { key: 'networks', columns, rows, rest: found + no_country - counted, restName: 'no network' };
 }
 
+/** The groups by members of the kind of network, and what addresses without a value are called. */
+const KIND_GROUPS: Partial<Record<string, Pick<Groups, 'key' | 'restName'>>> = {
+  kind: { key: 'kinds', restName: 'unknown' },
+  operator: { key: 'operators', restName: 'no operator' },
+  anycast: { key: 'anycast', restName: 'unknown' },
+};
+
 function labelGroups({ name, counts }: LabelSummary, { found, no_country }: EnrichCounts): Groups {
   const sorted = [...counts].sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1));
-  const rows = sorted.map(([value, count]) => ({ fields: { [name]: value }, cells: [value], count }));
+  const rows = sorted.map(([value, count]) => {
+    return { fields: { [name]: name === 'anycast' ? value === 'true' : value }, cells: [value], count };
+  });
   const counted = rows.reduce((sum, { count }) => sum + count, 0);
-  return { key: 'labels', columns: [name], rows, rest: found + no_country - counted, restName: 'no label' };
+  const named = KIND_GROUPS[name] ?? { key: 'labels', restName: 'no label' };
+  return { ...named, columns: [name], rows, rest: found + no_country - counted };
 }
 
 function euGroups(summary: CountrySummary, { no_country }: EnrichCounts): Groups {
@@ -99,13 +110,13 @@ interface Shown {
 
 function summaryJson(shown: Shown): string {
   const { by, query, counts, top, database } = shown;
-  const { key, rows, rest } = groupsOf(shown);
+  const { key, rows, rest, restName } = groupsOf(shown);
   const listed = rows.slice(0, top).map(({ fields, count }) => ({ ...fields, count }));
   const groups = by === 'eu' ? query.summary.byEu() : { [key]: listed };
   const others = rows.slice(top).reduce((sum, { count }) => sum + count, 0);
   const cut = by === 'eu' || rows.length <= top ? {} : { others };
   const networks = query.networks === undefined ? {} : { no_network: rest };
-  const labels = query.label === undefined ? {} : { no_label: rest };
+  const labels = query.label === undefined ? {} : { [restName.replace(' ', '_')]: rest };
   return `${JSON.stringify({ by, ...groups, ...cut, ...networks, ...labels, ...otherCounts(counts), ...seedFacts(database) })}\n`;
 }
 
@@ -148,7 +159,11 @@ function summarize(invocation: Invocation): Promise<number> {
     refuseEachDay(values, `--by ${by}`);
     query.networks = new NetworkSummary(by);
   }
-  if (!isGrouping) query.label = { name: by as Addable, counts: new Map() };
+  if (!isGrouping || by in KIND_GROUPS) query.label = { name: by as Addable, counts: new Map() };
+  if (by in KIND_GROUPS) {
+    refuseEachDay(values, `--by ${by}`);
+    if (!isPast) noteMissing(manifestOfDatabase(plan.database), [KINDS]);
+  }
   const options: EnrichRequest['options'] = { ...plan.options, add: [], onInvalid: 'drop', query };
   return runPlan(
     plan,
@@ -174,6 +189,9 @@ from Node 22.15 on.`,
         continent: 'the continent of the country',
         asn: 'the autonomous system that announces the address',
         network: 'the largest CIDR block that it announces around the address',
+        kind: 'the kind of network, by the lists of operators',
+        operator: 'the operator whose list has the address',
+        anycast: 'whether the address is anycast',
       } satisfies Record<Grouping, string>,
       hasOthers: true,
       help: 'what lines are counted by, or the name of a label:',

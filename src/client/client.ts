@@ -46,13 +46,29 @@ export interface IncludedMembers {
   continent?: string | null;
   /** Whether the country is in the European Economic Area. */
   is_eea?: boolean;
+  /** Whether the address is served from many places; null if the release does not tell. */
+  anycast?: boolean | null;
+  /** What operators' lists say of the address; `none` if no list has it, null if a list is missing. */
+  kind?: 'cloud' | 'relay' | 'tor' | 'none' | null;
+  /** Whose list has the address, such as `aws`; or null. */
+  operator?: string | null;
   /** A label, if the server has labels. */
   [label: string]: string | number | boolean | null | undefined;
 }
 
 export interface LookupOptions {
   /** The members that results have besides the four. */
-  include?: readonly ('asn' | 'as_name' | 'network' | 'continent' | 'is_eea' | (string & {}))[];
+  include?: readonly (
+    | 'asn'
+    | 'as_name'
+    | 'network'
+    | 'continent'
+    | 'is_eea'
+    | 'anycast'
+    | 'kind'
+    | 'operator'
+    | (string & {})
+  )[];
   /** A day (UTC), `YYYY-MM-DD`, whose answers are wanted; by default those of now. */
   at?: string | undefined;
 }

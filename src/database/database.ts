@@ -99,7 +99,7 @@ export class Database extends Lookups implements Disposable {
     if (this.#file === undefined) {
       throw misuse('fields can be looked up with the engine binary only; leave out the engine sqlite');
     }
-    return { file: this.#file, open: (partition) => this.partition(partition) };
+    return { file: this.#file, open: (partition) => this.partition(partition), labels: this.labelNames };
   }
 
   /**
@@ -111,7 +111,7 @@ export class Database extends Lookups implements Disposable {
    * find('8.8.8.8'); // { ip: '8.8.8.8', country_code: 'US', asn: 15169, as_name: 'Google LLC', network: '8.8.8.0/24' }
    * ```
    *
-   * @param fields of country, country_code, is_eu, is_eea, continent, reason, confidence, asn, as_name, network and the names of labels; each once
+   * @param fields of country, country_code, is_eu, is_eea, continent, reason, confidence, asn, as_name, anycast, kind, operator, network and the names of labels; each once
    * @returns looks an address up; its result has `ip` and the fields, in this order. Undefined if the text is not an address
    * @throws AtlasError E_USAGE for other fields, with the engine `sqlite`, and for `confidence` if the release has none;
    *   E_DAMAGED if the networks are damaged

@@ -9,8 +9,8 @@ import { BLOCKS_SHOWN } from '../limits.js';
 import { rangeToCidrs } from '../range/cidr.js';
 import { copyBounds, type RangeColumns } from '../range/columns.js';
 import { combine, Pairs } from '../range/cut.js';
-import type { FileRecord } from '../rangefile/layout.js';
-import { type LabelFile, type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
+import { cellsOf, type FileRecord } from '../rangefile/layout.js';
+import { type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
 import { grouped } from '../text-table.js';
 
 /** One family of a range file, with a label for each record; `value` is the record number. */
@@ -42,7 +42,7 @@ export function recordLabel(record: FileRecord, columns: readonly string[] = [])
   if (record.kind === 'network') return `AS${record.asn}`;
   if (record.kind === 'label') {
     // By name, because files may have other columns in another release.
-    const row = JSON.parse(record.row) as (string | null)[];
+    const row = cellsOf(record);
     const labels = columns.flatMap((column, i) => (row[i] === null ? [] : [[column, row[i]] as const]));
     return JSON.stringify(Object.fromEntries(labels.sort(([a], [b]) => (a < b ? -1 : 1))));
   }
@@ -56,8 +56,7 @@ export function isCountryLabel(label: string): boolean {
 
 /** Returns one family of a range file with its labels. */
 export function rangeList(file: PartitionFile, family: Family): RangeList {
-  const columns = (file as Partial<LabelFile>).columns;
-  return { ...rangeColumns(file, family), labels: file.records.map((record) => recordLabel(record, columns)) };
+  return { ...rangeColumns(file, family), labels: file.records.map((record) => recordLabel(record, file.columns)) };
 }
 
 /**

@@ -15,8 +15,16 @@ import { isInEea } from '../country/memberships.js';
 import { misuse } from '../errors.js';
 import { formatCidr } from '../range/cidr.js';
 import { withConfidence } from '../rangefile/confidence.js';
-import type { FileRecord } from '../rangefile/layout.js';
-import { COUNTRIES, LABELS, NETWORKS, otherPartitions, PARTITIONS, type Partition } from '../rangefile/partitions.js';
+import { cellsOf, type FileRecord } from '../rangefile/layout.js';
+import {
+  COUNTRIES,
+  KINDS,
+  LABELS,
+  NETWORKS,
+  otherPartitions,
+  PARTITIONS,
+  type Partition,
+} from '../rangefile/partitions.js';
 import type { PartitionFile, RangeFile } from '../rangefile/reader.js';
 import { recordResult } from './binary-engine.js';
 import { NO_PREFIX, PartitionFinder } from './finder.js';
@@ -38,6 +46,9 @@ export type ResultField =
       | 'confidence'
       | 'asn'
       | 'as_name'
+      | 'anycast'
+      | 'kind'
+      | 'operator'
       | 'network'
     )
   | (string & {});
@@ -45,10 +56,18 @@ export type ResultField =
 /** The form of the name of a label. */
 export const LABEL_NAME = /^[a-z][a-z0-9_]{0,63}$/;
 /** Names that labels must not have: those of fields, and of what is beside them in results and in tables. */
-export const RESERVED_NAMES: readonly string[] = [
+const RESERVED_NAMES: readonly string[] = [
   ...resultFields(),
   ...['address', 'release_date', 'ip', 'error', 'seed', 'data_date', 'label', 'constructor'],
 ];
+
+/** Fields that came after labels could have their names: until version 1.0, a label of such a name is answered instead of the field. */
+const LATE_FIELDS: readonly string[] = [...KINDS.members, 'is_eea'];
+
+/** Returns whether a name that has the form of one is taken; `late` if a label may have it until version 1.0. */
+export function isTaken(name: string): boolean | 'late' {
+  return LATE_FIELDS.includes(name) ? 'late' : RESERVED_NAMES.includes(name);
+}
 
 /** What a lookup of fields finds: the address as in {@link LookupResult}, and the fields asked for, in the order asked. */
 export interface FieldResult {
@@ -70,6 +89,12 @@ export interface FieldResult {
   readonly asn?: number | null;
   /** Its name, or null. */
   readonly as_name?: string | null;
+  /** Whether the address is served from many places; null if nothing tells it. */
+  readonly anycast?: boolean | null;
+  /** `cloud`, `relay` or `tor` if an operator's list has the address, `none` if no list has it, null if a list is missing. */
+  readonly kind?: string | null;
+  /** Whose list has the address, such as `aws`; or null. */
+  readonly operator?: string | null;
   /** The largest CIDR block around the address within which all that was asked for is the same; null for Teredo. */
   readonly network?: string | null;
   /** A label of the address, or null. */
@@ -79,20 +104,16 @@ export interface FieldResult {
 /** Looks up fields; undefined if the text is not an address. */
 export type FieldLookup = (text: string) => FieldResult | undefined;
 
-/** Returns the partition that answers a field; undefined for the block. */
-function partitionOf(field: ResultField): Partition | undefined {
+/** Returns the partition that answers a field; undefined for the block. @param labels those of the release, which come first */
+function partitionOf(field: ResultField, labels: readonly string[]): Partition | undefined {
   if (field === 'network') return undefined;
-  return PARTITIONS.find(({ members }) => members.includes(field)) ?? LABELS;
+  return labels.includes(field) ? LABELS : (PARTITIONS.find(({ members }) => members.includes(field)) ?? LABELS);
 }
 
-/** Returns the fields that a partition answers. */
-function fieldsOf(partition: Partition, fields: readonly ResultField[]): ResultField[] {
-  return fields.filter((field) => partitionOf(field) === partition);
-}
-
-/** Returns whether fields need the networks of a release. */
-export function needNetworks(fields: readonly ResultField[]): boolean {
-  return fieldsOf(NETWORKS, fields).length > 0;
+/** Returns the partitions besides the countries that answer some of the fields. */
+export function neededPartitions(fields: readonly ResultField[]): Partition[] {
+  const asked = fields.map((field) => partitionOf(field, []));
+  return otherPartitions().filter((partition) => asked.includes(partition));
 }
 
 /**
@@ -103,7 +124,7 @@ export function needNetworks(fields: readonly ResultField[]): boolean {
  * @throws AtlasError E_USAGE for an unknown name, a duplicate, or an empty list
  */
 export function checkFields(fields: readonly string[], labels: readonly string[], name: string): ResultField[] {
-  const known = [...resultFields(), ...labels];
+  const known = [...new Set([...resultFields(), ...labels])];
   const isValid = fields.every((field, i) => known.includes(field) && fields.indexOf(field) === i);
   if (isValid && fields.length > 0) return [...fields];
   const given = JSON.stringify(fields.join());
@@ -125,7 +146,7 @@ interface Names {
 /** Returns the fields of a record. */
 function valuesOf(record: FileRecord, { continents, eeaDay, columns = [] }: Names): Values {
   if (record.kind === 'label') {
-    const values = JSON.parse(record.row) as (string | null)[];
+    const values = cellsOf(record);
     return Object.fromEntries(columns.map((column, index) => [column, values[index]]));
   }
   if (record.kind === 'network') return { asn: record.asn, as_name: record.name === '' ? null : record.name };
@@ -164,6 +185,8 @@ function makePart(
 export interface FieldSources {
   file: RangeFile;
   open<File extends PartitionFile>(partition: Partition<File>): File | undefined;
+  /** The names of the labels that are answered; those of fields are answered instead of them. */
+  labels?: readonly string[];
 }
 
 /** Finds the fields of addresses. The result of a find is in the members, so that none is made for each address. */
@@ -181,11 +204,12 @@ export class FieldSearch {
    * @param fields checked
    * @throws AtlasError E_USAGE if the confidence is asked for and the file has none
    */
-  constructor(fields: readonly ResultField[], { file, open }: FieldSources) {
+  constructor(fields: readonly ResultField[], { file, open, labels = [] }: FieldSources) {
+    const fieldsOf = (partition: Partition) => fields.filter((field) => partitionOf(field, labels) === partition);
     const wantsBlock = fields.includes('network');
     const block = (isOfRecord: boolean) => (wantsBlock ? (isOfRecord ? 'record' : 'fields') : undefined);
     const others = otherPartitions().flatMap((partition): Part[] => {
-      const own = fieldsOf(partition, fields);
+      const own = fieldsOf(partition);
       const opened: PartitionFile | undefined = own.length > 0 ? open(partition) : undefined;
       if (opened === undefined) return [];
       const { columns } = opened;
@@ -193,7 +217,7 @@ export class FieldSearch {
       const isOfRecord = own.includes(partition.subject) || own.length === columns?.length;
       return [makePart(opened, own, block(isOfRecord), { columns })];
     });
-    const ofCountry = fieldsOf(COUNTRIES, fields);
+    const ofCountry = fieldsOf(COUNTRIES);
     const continents = fields.includes('continent') ? continentTable() : undefined;
     const countries = fields.includes('confidence') ? withConfidence(file) : file;
     const isAlone = ofCountry.length === 0 && others.length === 0;
@@ -288,15 +312,17 @@ export class FieldSearch {
 export function fieldLookup(fields: readonly ResultField[], sources: FieldSources): FieldLookup {
   const search = new FieldSearch(fields, sources);
   const [wantsBlock, wantsNumber, wantsName] = ['network', 'asn', 'as_name'].map((field) => fields.includes(field));
-  const ofCountry = search.each(fieldsOf(COUNTRIES, fields), (values) => {
+  const fieldsOf = (partition: Partition) =>
+    fields.filter((field) => partitionOf(field, sources.labels ?? []) === partition);
+  const ofCountry = search.each(fieldsOf(COUNTRIES), (values) => {
     // The order of the members is that of the fields, whichever partition they are from.
     const result: Record<string, unknown> = { ip: '' };
     for (const field of fields) result[field] = values[field] ?? null;
     return result;
   });
-  const ofNetwork = search.each(fieldsOf(NETWORKS, fields), (values) => values);
+  const ofNetwork = search.each(fieldsOf(NETWORKS), (values) => values);
   const rows = otherPartitions().flatMap((partition) => {
-    const own = partition === NETWORKS ? [] : fieldsOf(partition, fields);
+    const own = partition === NETWORKS ? [] : fieldsOf(partition);
     return own.length === 0 ? [] : [search.each(own, (values) => values)];
   });
   return (text) => {

@@ -15,7 +15,7 @@ import {
 } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import type { SourceKind } from '../range/vote.js';
-import { COUNTRIES, LABELS, NETWORKS, PARTITIONS, type Partition } from '../rangefile/partitions.js';
+import { COUNTRIES, KINDS, LABELS, NETWORKS, PARTITIONS, type Partition } from '../rangefile/partitions.js';
 import { SYSTEM, whenReleased } from '../system.js';
 import { type Schema, schemaViolation } from './schema.js';
 
@@ -68,6 +68,13 @@ export function describeStoredFile(path: string): ManifestFile {
   }
 }
 
+/** What the rows of a list of an operator say of their addresses. */
+export interface NetworkList {
+  kind: 'cloud' | 'relay' | 'tor';
+  /** Whose list it is, such as `aws`. */
+  operator: string;
+}
+
 /** A source as a manifest lists it. */
 export interface ManifestInput {
   id: string;
@@ -80,7 +87,7 @@ export interface ManifestInput {
   rejected: number;
   /** The format of its files, as in sources.json: `ipatlas explain` reads them again. */
   format: string | object;
-  /** How it took part in merging by evidence; without these keys the sources were merged by priority. */
+  /** How it took part in merging by evidence; without a lineage the sources were merged by priority. */
   lineage?: string;
   kind?: SourceKind;
   /** Present if its publisher interpolates. */
@@ -88,6 +95,8 @@ export interface ManifestInput {
   space?: readonly string[];
   /** AS numbers of the owner, whose space is the owner's too. */
   asns?: readonly number[];
+  /** Present if it is a list of a kind of network. */
+  network?: NetworkList;
   /** Date of the data, `YYYY-MM-DD`, and how it is known; missing if nothing tells it. */
   data_date?: string;
   data_date_evidence?: string;
@@ -143,6 +152,8 @@ export interface Manifest {
   overrides?: ManifestFile;
   /** The user's labels; missing if there are none. */
   labels?: LabelInputs;
+  /** Ids of the lists of kinds of networks that are configured, but that the build did without; missing in releases of earlier versions. */
+  kinds?: { missing: string[] };
   /** Present if a person overrode the gates. Such a manifest does not depend on the inputs alone. */
   forced?: {
     /** Name of the account; it is not published. */
@@ -178,16 +189,27 @@ export function hasPartition({ outputs }: Manifest, { file }: Partition): boolea
   return outputs.some(({ name }) => name === file);
 }
 
-/** Returns the sources of what a file made of a release has: those that say who announces the addresses are those of the networks. */
+/** Returns the partitions that a source gives something to. */
+function partitionsOf({ kind, network }: ManifestInput): Partition[] {
+  if (kind === 'routing') return [NETWORKS];
+  return network === undefined && kind !== 'anycast' ? [COUNTRIES] : [COUNTRIES, KINDS];
+}
+
+/** Returns the sources of what a file made of a release has. */
 export function sourcesOf({ inputs }: Manifest, content: readonly Partition[]): ManifestInput[] {
-  return inputs.filter(({ kind }) => content.includes(kind === 'routing' ? NETWORKS : COUNTRIES));
+  return inputs.filter((input) => partitionsOf(input).some((partition) => content.includes(partition)));
+}
+
+/** Returns the lists of kinds of networks that a release was made of. */
+export function listsOfKinds({ inputs }: Manifest): (ManifestInput & { network: NetworkList })[] {
+  return inputs.filter((input): input is ManifestInput & { network: NetworkList } => input.network !== undefined);
 }
 
 /** The members of a manifest, and of its inputs, that may be published; `missing` without its reasons, which may name paths and hosts. */
 const PUBLISHED = {
   manifest: [
     ...['manifest_version', 'id', 'as_of', 'tool_version', 'input_hash', 'inputs', 'overrides', 'labels', 'forced'],
-    ...['data_date', 'networks_date', 'missing', 'outputs', 'not_for_publication', 'counts'],
+    ...['kinds', 'data_date', 'networks_date', 'missing', 'outputs', 'not_for_publication', 'counts'],
   ],
   input: [
     ...[
@@ -203,7 +225,17 @@ const PUBLISHED = {
       'kind',
       'space',
     ],
-    ...['interpolates', 'asns', 'data_date', 'data_date_evidence', 'data_date_problem', 'seed', 'place', 'files'],
+    ...[
+      'interpolates',
+      'asns',
+      'network',
+      'data_date',
+      'data_date_evidence',
+      'data_date_problem',
+      'seed',
+      'place',
+      'files',
+    ],
   ],
 };
 

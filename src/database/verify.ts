@@ -51,7 +51,7 @@ export function verifyRelease(dir: string): VerifiedRelease {
   checkOutputs(dir, manifest);
   const verified = <File extends PartitionFile>(partition: Partition<File>): File => {
     const opened = openFile(partition, join(dir, partition.file), partition.columns?.(manifest));
-    verifyRangeFile(opened);
+    verifyRangeFile(opened, partition);
     const { path, asOf } = opened;
     if (asOf === manifest.as_of) return opened;
     throw damagedRelease(`${path} is as of ${asOf}, but its manifest as of ${manifest.as_of}`);

@@ -11,7 +11,7 @@ import type { InputOptions } from './options.js';
 import type { ByteSink } from './output/sink.js';
 import { checkCountries, queriedMembers } from './query.js';
 import { openForResults, openPast } from './range-file.js';
-import { type EnrichRanges, isOverTime } from './ranges.js';
+import { type EnrichRanges, isOverTime, openedLabels } from './ranges.js';
 
 export interface EnrichRequest {
   /** The directory of the release, or the path of the seed, as `findDatabase` returns it; the data directory for past days. */
@@ -92,7 +92,7 @@ async function enrichInputs(
   function openFile(allocate?: (bytes: number) => Buffer): EnrichRanges {
     const file = openPast(database, options) ?? openForResults(database, options, allocate);
     if (isOverTime(file)) damage = file.damage;
-    for (const partition of otherPartitionsOf(queriedMembers(query))) {
+    for (const partition of otherPartitionsOf(queriedMembers(query), openedLabels(file))) {
       if (!isOverTime(file) && file.others?.get(partition) !== undefined) continue;
       const path = isOverTime(file) ? database : file.path;
       throw new AtlasError('E_NO_DATABASE', `${path}: the release ${partition.absence}`);

@@ -7,7 +7,7 @@
 import { type AtlasError, misuse } from '../errors.js';
 import { LABELS, otherPartitions, type Partition } from '../rangefile/partitions.js';
 
-/** The members that a result can have besides those of partitions that come later. The others are labels, whose names only the release knows. */
+/** The members that a result can have, in the order of messages. The others are labels, whose names only the release knows. */
 const MEMBERS = [
   'country',
   'country_code',
@@ -16,6 +16,9 @@ const MEMBERS = [
   'continent',
   'asn',
   'as_name',
+  'anycast',
+  'kind',
+  'operator',
   'network',
   'reason',
   'confidence',
@@ -35,21 +38,26 @@ export function isLabel(name: Addable): boolean {
   return !addable().includes(name);
 }
 
-/** Returns the partition besides the countries that answers a member; undefined if none does. */
-export function otherPartitionOf(name: Addable): Partition | undefined {
-  return isLabel(name) ? LABELS : otherPartitions().find(({ members }) => members.includes(name));
+/**
+ * Returns the partition besides the countries that answers a member; undefined if none does.
+ *
+ * @param labels those of the release, which come before members of the same names
+ */
+export function otherPartitionOf(name: Addable, labels: readonly string[] = []): Partition | undefined {
+  if (labels.includes(name) || isLabel(name)) return LABELS;
+  return otherPartitions().find(({ members }) => members.includes(name));
 }
 
 /** Returns the partitions besides the countries that answer some of the members, in the order of the table. */
-export function otherPartitionsOf(names: readonly Addable[]): Partition[] {
-  const asked = names.map(otherPartitionOf);
+export function otherPartitionsOf(names: readonly Addable[], labels: readonly string[] = []): Partition[] {
+  const asked = names.map((name) => otherPartitionOf(name, labels));
   return otherPartitions().filter((partition) => asked.includes(partition));
 }
 
 /** Returns the error for members that results cannot have. @param labels those of the release */
 export function addError(add: readonly string[], labels: readonly string[]): AtlasError {
   const given = JSON.stringify(add.join(','));
-  return misuse(`cannot add ${given}; choose from ${[...addable(), ...labels].join(', ')}, each once`);
+  return misuse(`cannot add ${given}; choose from ${[...new Set([...addable(), ...labels])].join(', ')}, each once`);
 }
 
 export const SCHEMA_NAMES = ['ecs', 'otel'] as const;

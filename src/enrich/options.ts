@@ -1,7 +1,7 @@
 /** The options of an enrichment in any format: the fields, what to add, and the policy for invalid lines. */
 import { isDate } from '../country/country.js';
 import { countryNames } from '../country/names.js';
-import { LABEL_NAME, RESERVED_NAMES } from '../database/fields.js';
+import { isTaken, LABEL_NAME } from '../database/fields.js';
 import { misuse } from '../errors.js';
 import {
   MAX_CSV_RECORD_BYTES,
@@ -23,6 +23,7 @@ import {
   checkSchema,
   DEFAULT_ROOT,
   isLabel,
+  otherPartitionOf,
   SCHEMA_NAMES,
   type SchemaName,
 } from './members.js';
@@ -294,7 +295,7 @@ export function parseFields(
 export function checkAdd(names: readonly string[] | undefined): Addable[] {
   if (names === undefined) return [...DEFAULT_ADD];
   const isKnown = (name: string): boolean =>
-    addable().includes(name as Addable) || (LABEL_NAME.test(name) && !RESERVED_NAMES.includes(name));
+    addable().includes(name as Addable) || (LABEL_NAME.test(name) && isTaken(name) === false);
   if (names.length > 0 && names.every((name, index) => isKnown(name) && names.indexOf(name) === index)) {
     return names as Addable[];
   }
@@ -480,7 +481,7 @@ function checkPastParts(
   }
   const label = isPast ? add.find(isLabel) : undefined;
   if (label !== undefined) throw misuse(`history has no labels; leave ${label} out of ${nameOf('add')}`);
-  const unknown = (['asn', 'as_name', 'network'] as const).find((name) => add.includes(name));
+  const unknown = add.find((name) => name === 'network' || otherPartitionOf(name) !== undefined);
   if (atField !== undefined && unknown !== undefined) {
     throw misuse(`${unknown} is not known for each day; leave it out of ${nameOf('add')}, or use ${nameOf('at')}`);
   }

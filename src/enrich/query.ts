@@ -14,6 +14,8 @@ export interface Filter {
   selectsEea?: boolean;
   /** AS numbers that are selected, too. */
   asns?: ReadonlySet<number>;
+  /** Kinds of networks that are selected, too. */
+  kinds?: ReadonlySet<string>;
   /** Passes on the other records instead: every record that is not passed on without it. */
   isInverted: boolean;
 }
@@ -37,7 +39,7 @@ export type RecordQuery = Filter | Summarize;
 
 /** Returns the members besides those of the country that a query decides or counts by. */
 export function queriedMembers(query: RecordQuery | undefined): Addable[] {
-  if (query?.kind === 'filter') return query.asns === undefined ? [] : ['asn'];
+  if (query?.kind === 'filter') return [...(query.asns ? ['asn'] : []), ...(query.kinds ? ['kind'] : [])] as Addable[];
   if (query?.label !== undefined) return [query.label.name];
   return query?.networks === undefined ? [] : ['asn', 'as_name'];
 }

@@ -37,8 +37,9 @@ export function openForResults(
   const ranges = wantsConfidence ? { ...withConfidence(file), unread: undefined } : file;
   const queried = queriedMembers(query);
   const others = new OpenPartitions();
-  if (query === undefined) checkLabels(add.filter(isLabel), LABELS.columns!(manifest));
-  for (const partition of otherPartitionsOf(query === undefined ? add : queried)) {
+  const labels = LABELS.columns!(manifest);
+  if (query === undefined) checkLabels(add.filter(isLabel), labels);
+  for (const partition of otherPartitionsOf(query === undefined ? add : queried, labels)) {
     // What a query has counted is looked up in the file at the end.
     others.set(partition, openPartition(dir, manifest, partition, query === undefined ? allocate : undefined));
   }
@@ -118,6 +119,8 @@ export function rangesOfDatabase(
   );
   for (const name of asked) known.add(name);
   const others = new OpenPartitions();
-  for (const partition of otherPartitionsOf(add)) others.set(partition, database.partition(partition));
+  for (const partition of otherPartitionsOf(add, database.labelNames)) {
+    others.set(partition, database.partition(partition));
+  }
   return { ...ranges, others };
 }

@@ -1,6 +1,6 @@
 /** What an enrichment looks addresses up in. */
 import type { AnswersOverTime } from '../history/over-time.js';
-import type { OpenPartitions } from '../rangefile/partitions.js';
+import { LABELS, type OpenPartitions } from '../rangefile/partitions.js';
 import type { RangeFile } from '../rangefile/reader.js';
 
 /**
@@ -11,6 +11,11 @@ export type DayRanges = RangeFile & { others?: OpenPartitions; dates?: readonly 
 
 /** The answers of a day, or those of all days. */
 export type EnrichRanges = DayRanges | AnswersOverTime;
+
+/** Returns the names of the labels, if they are opened. */
+export function openedLabels(ranges: EnrichRanges): readonly string[] {
+  return isOverTime(ranges) ? [] : (ranges.others?.get(LABELS)?.columns ?? []);
+}
 
 /** Returns whether each line has the answers of its own date. */
 export function isOverTime(ranges: EnrichRanges): ranges is AnswersOverTime {

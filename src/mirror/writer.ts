@@ -5,7 +5,7 @@ import type Sqlite from 'better-sqlite3';
 import { networkBytes } from '../address/words.js';
 import { packageFile } from '../package-root.js';
 import type { MergedRanges, RangeColumns } from '../range/columns.js';
-import type { FileRecord, RangeRecord } from '../rangefile/layout.js';
+import { type Cell, cellsOf, type FileRecord, type RangeRecord } from '../rangefile/layout.js';
 import { COUNTRIES, type OpenPartitions, type Partition } from '../rangefile/partitions.js';
 import { type PartitionFile, rangeColumns } from '../rangefile/reader.js';
 import { sqlite } from '../sqlite.js';
@@ -72,11 +72,16 @@ export function recordColumns(record: FileRecord, index: number): [string | numb
   return [null, record.kind === 'none' ? record.reason : record.scheme];
 }
 
+/** Returns a value as the mirror has it: it has no booleans. */
+function sqlValue(cell: Cell): string | number | null {
+  return typeof cell === 'boolean' ? Number(cell) : cell;
+}
+
 /** Returns the rows of the table of the records of a partition: networks, or rows of values. */
 export function recordRows({ records }: PartitionFile): (string | number | null)[][] {
   return records.flatMap((record, index) => {
     if (record.kind === 'network') return [[record.asn, record.name || null]];
-    return record.kind === 'label' ? [[index, ...(JSON.parse(record.row) as (string | null)[])]] : [];
+    return record.kind === 'label' ? [[index, ...cellsOf(record).map(sqlValue)]] : [];
   });
 }
 
@@ -113,8 +118,12 @@ function insertRanges(
 }
 
 /** Writes the records and the ranges of a partition besides the countries; schemas/mirror-partition.sql is the specification. */
-function writePartition(database: Sqlite.Database, { table, subject }: Partition, file: PartitionFile): void {
-  const names = file.columns?.map((column) => `"${column}" TEXT`);
+function writePartition(
+  database: Sqlite.Database,
+  { table, subject, flags = [] }: Partition,
+  file: PartitionFile,
+): void {
+  const names = file.columns?.map((column) => `"${column}" ${flags.includes(column) ? 'INTEGER' : 'TEXT'}`);
   database.exec(
     names === undefined
       ? readFileSync(packageFile('schemas/mirror-networks.sql'), 'utf8')

@@ -1,7 +1,7 @@
 /** Merges candidate ranges, which may overlap, into one sorted partition of the address space. */
 import type { Family } from '../address/parse.js';
 import { addressWords, compareAddresses, compareSizes, copyAddress, nextAddress } from '../address/words.js';
-import { type CandidateRanges, enlarged, type MergedRanges } from './columns.js';
+import { type CandidateRanges, enlarged, type MergedRanges, type RangeColumns } from './columns.js';
 
 /**
  * Returns the indexes from 0 to `count - 1` in ascending order, sorted stably by natural merge sort: it finds runs that are
@@ -271,6 +271,24 @@ export function countDuplicates(
     if (value[a] !== value[b]) conflicts++;
   }
   return { duplicates, conflicts };
+}
+
+/**
+ * Merges candidates of which several count at an address.
+ *
+ * @param layers those of which each has a candidate, see {@link CoveringCandidates}
+ * @param valueAt returns the value of the addresses that candidates cover
+ */
+export function mergeRows(
+  candidates: CandidateRanges,
+  layers: readonly number[],
+  valueAt: (covering: CoveringCandidates) => number,
+): RangeColumns {
+  const merged = new MergedBuilder(addressWords(candidates.family), candidates.count);
+  sweep(candidates, sortCandidates(candidates), layers, (position, covering) => {
+    merged.add(position, valueAt(covering), 0);
+  });
+  return merged.finish(candidates.family);
 }
 
 /**

@@ -76,19 +76,27 @@ export type NetworkRecord =
   /** `name` is that of the network; empty if no source has one. */
   | { kind: 'network'; asn: number; name: string };
 
-/** A record of a file of labels: one for each different row of values. */
+/** A value of a row. */
+export type Cell = string | boolean | null;
+
+/** A record of a file of rows, such as labels: one for each different row of values. */
 export type LabelRecord =
   | { kind: 'none'; reason: string }
   | { kind: 'embedded'; scheme: EmbeddedScheme }
-  /** `row` has the value of each column, a string or null, as JSON. */
+  /** `row` has the value of each column as JSON. */
   | { kind: 'label'; row: string };
 
 export type FileRecord = RangeRecord | NetworkRecord | LabelRecord;
 
 /** Reason of a record of addresses that no network announces, as far as the sources tell. */
 export const UNANNOUNCED = 'unannounced';
-/** Reason of a record of addresses that have no label. */
+/** Reason of a record of addresses of which all values are null. */
 export const UNLABELED = 'unlabeled';
+
+/** Returns the values of a row, in the order of the columns. */
+export function cellsOf({ row }: LabelRecord & { kind: 'label' }): Cell[] {
+  return JSON.parse(row) as Cell[];
+}
 
 /** Returns what identifies a record over time: all of it but the membership of the Union, which is computed for the day that is asked for. */
 export function recordIdentity(record: FileRecord): string {

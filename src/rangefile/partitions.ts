@@ -63,8 +63,8 @@ export interface NetworkFile extends PartitionFile<NetworkRecord> {
   record6: Uint32Array;
 }
 
-/** A file of labels, with the names of their columns, which are in the manifest. */
-export interface LabelFile extends PartitionFile<LabelRecord> {
+/** A file of rows of values, such as labels, with the names of their columns. */
+export interface RowFile extends PartitionFile<LabelRecord> {
   record4: Uint32Array;
   record6: Uint32Array;
   columns: readonly string[];
@@ -87,8 +87,10 @@ export interface Partition<File extends PartitionFile = PartitionFile> {
   kinds: readonly FileRecord['kind'][];
   /** The names of the columns, if its records are rows of values. */
   columns?: (manifest: ColumnNames) => readonly string[];
-  /** The members of results that it answers, besides its columns. */
+  /** The members of results that it answers, besides columns whose names only the manifest has. */
   members: readonly string[];
+  /** The columns whose values are true, false or null; those of the others are text or null. */
+  flags?: readonly string[];
   /** Its tables in the mirror end in this name, and this column says what a range is about. */
   table: string;
   subject: string;
@@ -124,45 +126,59 @@ export const COUNTRIES: Partition<RangeFile> = {
   absence: 'has no countries',
 };
 
+/** Returns an entry besides the countries, with what they have in common. @param table the name of its tables and sections */
+function other<File extends PartitionFile>(
+  name: string,
+  table: string,
+  entry: Pick<Partition<File>, 'kinds' | 'members' | 'subject' | 'comparison' | 'absence'> & Partial<Partition<File>>,
+): Partition<File> {
+  return {
+    ...{ name, file: `${name}.ipr`, recordBytes: 4, maxRecords: 2 ** 32 },
+    ...{ table, section: table, list: 'recent', history: `history/${name}`, isPrivate: false },
+    ...entry,
+  };
+}
+
 /** Who announces the addresses. */
-export const NETWORKS: Partition<NetworkFile> = {
-  name: 'networks',
-  file: 'networks.ipr',
-  recordBytes: 4,
-  maxRecords: 2 ** 32,
+export const NETWORKS: Partition<NetworkFile> = other('networks', 'network', {
   kinds: ['none', 'embedded', 'network'],
   members: ['asn', 'as_name'],
-  table: 'network',
   subject: 'asn',
-  section: 'network',
-  list: 'recent',
-  history: 'history/networks',
-  isPrivate: false,
   comparison: 'who announces the addresses, by AS number',
   absence: 'has no networks: none of its sources says who announces the addresses; build it with a source of networks',
-};
+});
+
+/** The values of the member `kind`; null is a value that is not known. */
+export const KIND_VALUES: readonly string[] = ['cloud', 'relay', 'tor', 'none'];
+
+/** The members of the kind of network, see {@link KINDS}. */
+const KIND_COLUMNS = ['anycast', 'kind', 'operator'];
+
+/** What kind of network the addresses are of: whether they are anycast, and whose list of clouds, relays or Tor has them. */
+export const KINDS: Partition<RowFile> = other('kinds', 'kind', {
+  kinds: ['none', 'embedded', 'label'],
+  columns: () => KIND_COLUMNS,
+  members: KIND_COLUMNS,
+  flags: ['anycast'],
+  subject: 'number',
+  comparison: 'the kinds of networks, as JSON by name',
+  absence: 'does not say the kinds of networks; build it again with lists of them among its sources',
+});
 
 /** The user's own columns. */
-export const LABELS: Partition<LabelFile> = {
-  name: 'labels',
-  file: 'labels.ipr',
-  recordBytes: 4,
-  maxRecords: 2 ** 32,
+export const LABELS: Partition<RowFile> = other('labels', 'label', {
   kinds: ['none', 'embedded', 'label'],
   columns: ({ labels }) => labels?.columns ?? [],
   members: [],
-  table: 'label',
   subject: 'label',
-  section: 'label',
-  list: 'recent',
   history: undefined,
   isPrivate: true,
   comparison: 'the labels, as JSON by name',
   absence: 'has no labels; leave out --labels',
-};
+});
 
 /** The table. The countries come first: they say for all others whether an IPv4 address inside decides. */
-export const PARTITIONS: Partition[] = [COUNTRIES, NETWORKS, LABELS];
+export const PARTITIONS: Partition[] = [COUNTRIES, NETWORKS, KINDS, LABELS];
 
 /** Returns the partitions besides the countries. */
 export function otherPartitions(): Partition[] {

@@ -32,7 +32,7 @@ import {
 import { COUNTRIES, type Partition, type PartitionFile, type RangeFile } from './partitions.js';
 import type { SearchColumns } from './search.js';
 
-export type { LabelFile, NetworkFile, PartitionFile, RangeFile, UnreadColumns } from './partitions.js';
+export type { NetworkFile, PartitionFile, RangeFile, RowFile, UnreadColumns } from './partitions.js';
 
 /** Writes the first address of IPv6 range `index` as four words, most significant first. */
 export function firstIPv6({ high6, low6 }: SearchColumns, index: number, target: Uint32Array): void {

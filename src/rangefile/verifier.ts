@@ -3,7 +3,17 @@ import type { Family } from '../address/parse.js';
 import { addressWords, compareAddresses } from '../address/words.js';
 import { crypto } from '../builtins.js';
 import { type AtlasError, damagedRelease } from '../errors.js';
-import { ENTRY, ENTRY_BYTES, HEADER, HEADER_BYTES, MAX_CONFIDENCE, recordKey } from './layout.js';
+import {
+  cellsOf,
+  ENTRY,
+  ENTRY_BYTES,
+  HEADER,
+  HEADER_BYTES,
+  type LabelRecord,
+  MAX_CONFIDENCE,
+  recordKey,
+} from './layout.js';
+import type { Partition } from './partitions.js';
 import { type PartitionFile, type RangeFile, rangeColumns } from './reader.js';
 import { buildIndex } from './search.js';
 
@@ -79,11 +89,12 @@ function checkConfidence(file: PartitionFile & Partial<RangeFile>): void {
 }
 
 /** Checks that records are rows with a value for each column. */
-function checkRows(file: PartitionFile): void {
+function checkRows(file: PartitionFile, flags: readonly string[]): void {
   const { columns } = file;
   if (columns === undefined) return;
+  const types = columns.map((column) => (flags.includes(column) ? 'boolean' : 'string'));
   file.records.forEach((record, index) => {
-    if (record.kind === 'label' && !isRow(record.row, columns.length)) {
+    if (record.kind === 'label' && !isRow(record, types)) {
       throw damaged(file, `record ${index} is not a row of ${columns.length} values`);
     }
   });
@@ -92,24 +103,25 @@ function checkRows(file: PartitionFile): void {
 /**
  * Verifies an open range file of any partition: checksum, padding, order of ranges, merged neighbors, indexes, and records.
  *
+ * @param partition whose file it is, if its records are rows of values
  * @throws AtlasError E_DAMAGED, with what is wrong and its position
  */
-export function verifyRangeFile(file: PartitionFile): void {
+export function verifyRangeFile(file: PartitionFile, { flags = [] }: Pick<Partition, 'flags'> = {}): void {
   checkSum(file);
   checkPadding(file);
   checkColumn(file, 4);
   checkColumn(file, 6);
   checkRecords(file);
   checkConfidence(file as PartitionFile & Partial<RangeFile>);
-  checkRows(file);
+  checkRows(file, flags);
 }
 
-/** Returns whether a text is a JSON array of strings and nulls. */
-function isRow(text: string, length: number): boolean {
+/** Returns whether a row is a JSON array of values of these types and nulls. */
+function isRow(record: LabelRecord & { kind: 'label' }, types: readonly string[]): boolean {
   try {
-    const row: unknown = JSON.parse(text);
-    const isValid = Array.isArray(row) && row.length === length;
-    return isValid && row.every((value) => value === null || typeof value === 'string');
+    const row: unknown = cellsOf(record);
+    const isValid = Array.isArray(row) && row.length === types.length;
+    return isValid && row.every((value, index) => value === null || typeof value === types[index]);
   } catch (error) {
     if (error instanceof SyntaxError) return false;
     throw error;

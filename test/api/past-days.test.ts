@@ -185,7 +185,7 @@ describe('questions to the history', () => {
   }
 
   const asker = (id = 'one', { signal } = new AbortController()): Asker => ({ id, signal });
-  const at = (day: string, by = asker()) => Promise.resolve(releases.at(day, false, () => by));
+  const at = (day: string, by = asker()) => Promise.resolve(releases.at(day, [], () => by));
   const days = (count: number, month = '02') => Array.from({ length: count }, (_, i) => `2020-${month}-${10 + i}`);
 
   it('are answered one after the other, equal ones once, and a few days are held open', async () => {
@@ -206,20 +206,20 @@ describe('questions to the history', () => {
     await finishAll();
     const before = asked.length;
     for (const day of ['2019-12-31', '9999-01-01']) {
-      expect(releases.costOf(day, false, 'one')).toBe(0);
+      expect(releases.costOf(day, [], 'one')).toBe(0);
       expect(await at(day)).toEqual({
         error: 'day_not_kept',
         more: expect.stringMatching(/^history has 2020-01-01 to /),
       });
     }
     damagedDays.add('2020-05-01');
-    expect(releases.costOf('2020-05-01', false, 'one')).toBe(HISTORY_COST);
+    expect(releases.costOf('2020-05-01', [], 'one')).toBe(HISTORY_COST);
     const damaged = at('2020-05-01');
     await finishAll();
     expect(await damaged).toHaveProperty('error', 'day_not_kept');
-    expect([await at('2020-05-01'), releases.costOf('2020-05-01', false, 'one')]).toEqual([await damaged, 0]);
+    expect([await at('2020-05-01'), releases.costOf('2020-05-01', [], 'one')]).toEqual([await damaged, 0]);
     expect(asked).toHaveLength(before + 1);
-    expect(releases.costOf('2020-02-01', false, 'one')).toBe(0);
+    expect(releases.costOf('2020-02-01', [], 'one')).toBe(0);
   });
 
   it('are answered anew after an import, after another release, and after a failure', async () => {
@@ -245,7 +245,7 @@ describe('questions to the history', () => {
     await Promise.all([at('2020-02-01'), finishAll()]);
     const all = Array.from({ length: 10 }, (_, key) => days(MAX_HISTORY_QUESTIONS_OF_ONE + 2, `0${key % 10}`)).slice(1);
     const answers = all.map((wanted, key) => wanted.map((day) => at(day, asker(`key ${key}`))));
-    expect(releases.costOf('2020-06-28', false, 'key 0')).toBe(0);
+    expect(releases.costOf('2020-06-28', [], 'key 0')).toBe(0);
     await finishAll();
     const outcomes = await Promise.all(answers.map((of) => Promise.all(of)));
     const served = outcomes.map((of) => of.filter((each) => 'served' in each).length);
@@ -266,14 +266,14 @@ describe('questions to the history', () => {
       const path = i % 2 === 0 ? `/api/lookup/193.0.0.1?at=${day}` : `/api/history/193.0.0.${i}`;
       return get(path, { signal: controller.signal }).catch(() => 'gone');
     });
-    await until(() => releases.costOf('2020-03-01', false, 'one') === 0, 'the full queue');
+    await until(() => releases.costOf('2020-03-01', [], 'one') === 0, 'the full queue');
     const busy = await get('/api/history/193.0.0.100');
     expect([busy.status, busy.headers.get('retry-after')]).toEqual([503, String(HISTORY_RETRY_S)]);
     expect(busy.headers.get('x-ratelimit-remaining')).toBe(String(1_000_000 - 1 - gone.length * HISTORY_COST - 1));
     controller.abort();
     expect(new Set(await Promise.all(gone))).toEqual(new Set(['gone']));
     // The first is being answered; nobody waits for the others.
-    await until(() => releases.costOf('2020-03-01', false, 'one') > 0, 'the end of the questions');
+    await until(() => releases.costOf('2020-03-01', [], 'one') > 0, 'the end of the questions');
     const last = fetch(`${base}/api/lookup/193.0.0.1?at=2020-03-01`, { headers: { 'X-API-Key': KEY } });
     await finishAll();
     await until(async () => {

@@ -221,6 +221,8 @@ describe('explain', () => {
       '  · second: NL, second.csv line 1: 30.0.0.0,30.127.255.255,NL',
       '      lost: overrides come before all sources',
       '',
+      'kind of network of 30.0.5.1: anycast unknown, kind unknown',
+      '',
       'If the country is wrong:',
       '  this line of overrides.csv corrects it here, with the right code for XX: 30.0.5.0/24,XX,reported by a user',
       '',

@@ -224,8 +224,8 @@ const dayOf = (night: number): string => new Date(Date.UTC(2026, 9, 25 + night))
 function reasons(stderr: string): string[] {
   const lines = stderr
     .split('\n')
-    // It is not among the publishers here, and is optional.
-    .filter((line) => !line.includes('"laces"'))
+    // They are not among the publishers here, and are optional.
+    .filter((line) => !/"(laces|linode|digitalocean|icloud-private-relay|starlink|tor)"/.test(line))
     .filter((line) => /using the copy|earlier release|optional|does not exist yet|^ {2}- /.test(line));
   return lines.map((line) =>
     line

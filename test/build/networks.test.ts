@@ -123,7 +123,7 @@ describe('a release with networks', () => {
     expect(info.stdout).toMatch(/^networks +1221$/m);
     expect(info.stdout).toMatch(/^IPv4 addresses with a network +78643218 \(\d\.\d+ % of those with a country\)$/m);
     expect((await ipatlas(['verify', '--data', dataDir])).stdout).toMatch(
-      /\d+ IPv4 and \d+ IPv6 ranges of networks, mirror/,
+      /\d+ IPv4 and \d+ IPv6 ranges of networks, \d+ IPv4 and \d+ IPv6 ranges of kinds, mirror/,
     );
     rmSync(dataDir, { recursive: true });
     await build(announcements(), { only: ['countries'] });

@@ -116,7 +116,7 @@ it('summarize --by counts by a label', async () => {
   expect((await run('--by', 'owner', '--top', '1')).stdout).toMatch(/^owner +lines +share\nIT=ops +3 /);
   expect(await run('--by', 'tenant')).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('network, site, owner'),
+    stderr: expect.stringContaining('anycast, site, owner'),
   });
   expect(await run('--by', 'site', '--at', '2026-01-01')).toMatchObject({ code: 2 });
 });

@@ -118,7 +118,7 @@ describe('options that are not valid are refused', () => {
     [
       'an unknown member',
       { add: ['planet'] },
-      'choose from country, country_code, is_eu, is_eea, continent, asn, as_name, network, reason, confidence',
+      'choose from country, country_code, is_eu, is_eea, continent, asn, as_name, anycast, kind, operator, network, reason, confidence',
     ],
     ['members as text', { add: 'country' }, 'add must be an array'],
     ['no members', { add: [] }, 'choose from'],

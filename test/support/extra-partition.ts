@@ -1,8 +1,8 @@
 /** A partition that exists only in tests: adds an entry to the table. To be imported before anything that reads the table. */
 import { LABELS, PARTITIONS, type Partition } from '../../src/rangefile/partitions.js';
-import type { LabelFile } from '../../src/rangefile/reader.js';
+import type { RowFile } from '../../src/rangefile/reader.js';
 
-export const RISKS: Partition<LabelFile> = {
+export const RISKS: Partition<RowFile> = {
   ...LABELS,
   name: 'risks',
   file: 'risks.ipr',

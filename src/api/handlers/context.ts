@@ -1,7 +1,7 @@
 /** What the handlers of all routes share: the key of a request, its caller, its rate, and the release. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isDate } from '../../country/country.js';
-import { needNetworks } from '../../database/fields.js';
+import { neededPartitions } from '../../database/fields.js';
 import { HISTORY_RETRY_S } from '../../limits.js';
 import { callerOf } from '../caller.js';
 import type { GateRule } from '../forward-auth.js';
@@ -178,10 +178,10 @@ export class Context {
     }
     const key = reply.request.apiKey!;
     const limit = this.rateOf(key);
-    const wantsNetworks = typeof include === 'object' && needNetworks(include.members);
-    const cost = Math.max(addresses, Math.min(releases.costOf(at, wantsNetworks, key.id), limit));
+    const parts = typeof include === 'object' ? neededPartitions(include.members).map(({ name }) => name) : [];
+    const cost = Math.max(addresses, Math.min(releases.costOf(at, parts, key.id), limit));
     const look = (headers: string[]): void | Promise<void> => {
-      const answers = releases.at(at, wantsNetworks, () => this.asker(reply));
+      const answers = releases.at(at, parts, () => this.asker(reply));
       return answers instanceof Promise ? answers.then((settled) => pass(settled, headers)) : pass(answers, headers);
     };
     return this.countAddresses(reply, cost, look, refused);

@@ -20,7 +20,7 @@ export interface KeptDays {
 /** What the thread is asked, by the name of what it answers. */
 interface Questions {
   days: { asks: 'days' };
-  open: { asks: 'open'; day: string; wantsNetworks: boolean };
+  open: { asks: 'open'; day: string; parts: readonly string[] };
   periods: { asks: 'periods'; address: ArchiveAddress };
 }
 

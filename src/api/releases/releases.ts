@@ -58,8 +58,8 @@ export class Releases {
    *
    * @param day as for {@link at}
    */
-  costOf(day: string, wantsNetworks: boolean, asker: string): number {
-    const mustOpen = this.#known(day, wantsNetworks) === undefined && this.#days !== undefined;
+  costOf(day: string, parts: readonly string[], asker: string): number {
+    const mustOpen = this.#known(day, parts) === undefined && this.#days !== undefined;
     return mustOpen && !this.#queue.isFullFor(asker) ? HISTORY_COST : 0;
   }
 
@@ -67,9 +67,10 @@ export class Releases {
    * Returns what answers for a day. A day that is not kept is refused without opening anything.
    *
    * @param day `YYYY-MM-DD`, UTC
+   * @param parts the names of the partitions that are wanted besides the countries
    */
-  at(day: string, wantsNetworks: boolean, asker: () => Asker): Answers | Promise<Answers> {
-    return this.#known(day, wantsNetworks) ?? this.#openDay(day, wantsNetworks, asker());
+  at(day: string, parts: readonly string[], asker: () => Asker): Answers | Promise<Answers> {
+    return this.#known(day, parts) ?? this.#openDay(day, parts, asker());
   }
 
   /** Returns what the history of an address counts against a rate. */
@@ -98,14 +99,14 @@ export class Releases {
   }
 
   /** Returns what is known of a day without asking the thread. */
-  #known(day: string, wantsNetworks: boolean): Answers | undefined {
+  #known(day: string, parts: readonly string[]): Answers | undefined {
     const present = today();
     if (day === present) {
       const served = this.current();
       return served === undefined ? { error: 'no_database' } : { served };
     }
     this.#refresh();
-    const key = `${day} ${wantsNetworks}`;
+    const key = `${day} ${parts}`;
     const open = this.#open.get(key);
     if (open !== undefined) {
       this.#open.delete(key);
@@ -126,20 +127,20 @@ export class Releases {
     return { error: 'day_not_kept', more: `history has ${first.from} to ${to}` };
   }
 
-  async #openDay(day: string, wantsNetworks: boolean, asker: Asker): Promise<Answers> {
+  async #openDay(day: string, parts: readonly string[], asker: Asker): Promise<Answers> {
     const state = this.#state;
     if (this.#days === undefined) {
       const days = await this.#queue.ask<'days'>({ asks: 'days', state }, asker);
       if (days === undefined || state !== this.#refresh()) return BUSY;
       this.#days = days;
-      const known = this.#known(day, wantsNetworks);
+      const known = this.#known(day, parts);
       if (known !== undefined) return known;
     }
-    const opened = await this.#queue.ask<'open'>({ asks: 'open', day, wantsNetworks, state }, asker);
+    const opened = await this.#queue.ask<'open'>({ asks: 'open', day, parts, state }, asker);
     if (opened === undefined) return BUSY;
-    const known = this.#known(day, wantsNetworks);
+    const known = this.#known(day, parts);
     if (known !== undefined) return known;
-    const key = `${day} ${wantsNetworks}`;
+    const key = `${day} ${parts}`;
     if (opened === 'damaged') {
       this.#damaged.add(key);
       return this.#notKept(today());

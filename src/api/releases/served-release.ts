@@ -3,11 +3,11 @@ import { validateHeaderValue } from 'node:http';
 import { changeRate, releaseAge } from '../../database/age.js';
 import type { Database } from '../../database/database.js';
 import { FieldSearch, type FieldSources, type ResultField } from '../../database/fields.js';
-import type { Manifest } from '../../database/release.js';
+import { listsOfKinds, type Manifest } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { causedError, damagedRelease, REBUILD } from '../../errors.js';
 import { recordMembers } from '../../rangefile/layout.js';
-import { NETWORKS, type Partition } from '../../rangefile/partitions.js';
+import type { Partition } from '../../rangefile/partitions.js';
 import { decodeFile, type PartitionFile, type RangeFile } from '../../rangefile/reader.js';
 import type { Included } from '../include.js';
 import type { Headers } from '../responses.js';
@@ -184,12 +184,17 @@ export class ServedRelease extends ServedAnswers {
     return this.#database.hasNetworks;
   }
 
+  /** Whether it has lists of kinds of networks. */
+  get hasKinds(): boolean {
+    return listsOfKinds(this.manifest).length > 0;
+  }
+
   get manifest(): Manifest {
     return this.#database.manifest;
   }
 
   protected sources(): FieldSources {
-    return this.#database.sources();
+    return { ...this.#database.sources(), labels: this.labelNames };
   }
 
   /** Returns a prepared search for fields. */
@@ -221,8 +226,8 @@ export interface OpenedAnswers {
   release: string;
   /** The date of its data. */
   dataDate: string;
-  /** Bytes of the file of its networks, if they are wanted and there are any. */
-  networks: Uint8Array | undefined;
+  /** The bytes of the files of other partitions, of those that are wanted and that there are. */
+  others: { name: string; bytes: Uint8Array }[];
 }
 
 /** The answers of a past day. */
@@ -230,22 +235,23 @@ export class ServedDay extends ServedAnswers {
   readonly #file: RangeFile;
   readonly #release: string;
   readonly #dataDate: string;
-  readonly #networks: Uint8Array | undefined;
+  readonly #others: OpenedAnswers['others'];
 
-  constructor({ file, release, dataDate, networks }: OpenedAnswers) {
+  constructor({ file, release, dataDate, others }: OpenedAnswers) {
     super([]);
     this.#file = { ...file, ...recordMembers(file.records) };
     // The name of a file can have characters that no header may have.
     this.#release = encodeURIComponent(release);
     this.#dataDate = dataDate;
-    this.#networks = networks;
+    this.#others = others;
   }
 
   protected sources(): FieldSources {
-    const networks = this.#networks;
-    const bytes = networks && Buffer.from(networks.buffer, networks.byteOffset, networks.byteLength);
-    const open = <File extends PartitionFile>(partition: Partition<File>): File | undefined =>
-      partition.name === NETWORKS.name && bytes ? decodeFile(partition, bytes, this.#file.path, true) : undefined;
+    const open = <File extends PartitionFile>(partition: Partition<File>): File | undefined => {
+      const found = this.#others.find(({ name }) => name === partition.name)?.bytes;
+      const bytes = found && Buffer.from(found.buffer, found.byteOffset, found.byteLength);
+      return bytes && decodeFile(partition, bytes, this.#file.path, true, partition.columns?.({}));
+    };
     return { file: this.#file, open };
   }
 

@@ -19,21 +19,23 @@ const OPEN_TEXT = '\uffff';
  * them: an AS number with all digits, and for names and labels a character that no name has.
  */
 const OPEN_NAME = '\ufffe';
+const OPEN_NUMBER = 1_234_567_890;
 const OPEN_MEMBERS: { readonly [Name in Addable]?: string | number } = {
-  asn: 1_234_567_890,
+  asn: OPEN_NUMBER,
   as_name: OPEN_NAME,
   network: OPEN_TEXT,
   address: OPEN_TEXT,
   release_date: OPEN_TEXT,
 };
 
-function isOpen(name: Addable): boolean {
-  return name in OPEN_MEMBERS || otherPartitionOf(name) !== undefined;
+/** Whether the values of a member that is open are true or false. */
+function isFlag(name: Addable): boolean {
+  return otherPartitionOf(name)?.flags?.includes(name) === true;
 }
 
-/** Returns the members that are not of the record of the country. */
-export function openMembers(add: readonly Addable[]): Addable[] {
-  return add.filter(isOpen);
+/** Returns the members that are not of the record of the country. @param labels those of the release that are opened */
+export function openMembers(add: readonly Addable[], labels: readonly string[]): Addable[] {
+  return add.filter((name) => name in OPEN_MEMBERS || otherPartitionOf(name, labels) !== undefined);
 }
 
 /** How results are written in a format. */
@@ -75,7 +77,7 @@ const ZEEK_TYPES: { [Name in Addable]?: string } = {
 
 /** Returns the type of a column of results in a log of Zeek. */
 export function zeekType(name: Addable): string {
-  return ZEEK_TYPES[name] ?? 'string';
+  return ZEEK_TYPES[name] ?? (isFlag(name) ? 'bool' : 'string');
 }
 
 /** Returns a value as a log of Zeek has it: `T` or `F`, and the delimiter as `\x2c`. */
@@ -144,17 +146,27 @@ export function resultFormat(input: KernelInput, add: readonly Addable[], key: s
 
 /** Returns the text before and after the value of a member that is filled in, and the whole text if there is nothing to fill in. */
 export function openTexts({ member }: ResultFormat, name: Addable): [before: string, after: string, none: string] {
-  const value = OPEN_MEMBERS[name] ?? OPEN_NAME;
+  // JSON has no quotes around true and false, as around a number.
+  const value = OPEN_MEMBERS[name] ?? (isFlag(name) ? OPEN_NUMBER : OPEN_NAME);
   const [before = '', after = ''] = member(name, value).split(String(value));
   return [before, after, member(name, null)];
 }
 
-/** Returns the texts of a result with a record: one before each member that is filled in, and one after the last. */
-export function resultTexts(format: ResultFormat, add: readonly Addable[], result: CountryAnswer): string[] {
+/**
+ * Returns the texts of a result with a record: one before each member that is filled in, and one after the last.
+ *
+ * @param open the members that are filled in
+ */
+export function resultTexts(
+  format: ResultFormat,
+  add: readonly Addable[],
+  open: readonly Addable[],
+  result: CountryAnswer,
+): string[] {
   const texts = [format.open];
   add.forEach((name, index) => {
     if (index > 0) texts.push(texts.pop()! + format.separator);
-    if (isOpen(name)) texts.push('');
+    if (open.includes(name)) texts.push('');
     else texts.push(texts.pop()! + format.member(name, result[name as keyof CountryAnswer]));
   });
   texts.push(texts.pop()! + format.close);

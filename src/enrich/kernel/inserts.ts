@@ -4,8 +4,8 @@ import { isInEea } from '../../country/memberships.js';
 import { countryNames } from '../../country/names.js';
 import { recordResult } from '../../database/binary-engine.js';
 import { MAX_ADDRESS_LENGTH } from '../../limits.js';
-import { type RangeRecord, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
-import { NETWORKS, type Partition } from '../../rangefile/partitions.js';
+import { type Cell, type RangeRecord, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
+import { LABELS, NETWORKS, type Partition } from '../../rangefile/partitions.js';
 import type { NetworkFile, PartitionFile } from '../../rangefile/reader.js';
 import {
   type CountryAnswer,
@@ -97,9 +97,19 @@ class NetworkTables {
     this.#others = others;
   }
 
+  /** The names of the labels, if they are opened. */
+  get labels(): readonly string[] {
+    return this.#others?.files.get(LABELS)?.columns ?? [];
+  }
+
+  /** Returns the partition besides the countries that answers a member; undefined if none does. */
+  partitionOf(name: Addable): Partition | undefined {
+    return otherPartitionOf(name, this.labels);
+  }
+
   /** Returns the table of the networks, or of a column of values, for a format, and the length of the longest text in bytes. */
   table(format: ResultFormat, name: Addable): { table: number; longest: number } {
-    const partition = otherPartitionOf(name)!;
+    const partition = this.partitionOf(name)!;
     const isOfNetworks = partition === NETWORKS;
     const special = specialCharacters(format).join('');
     const key = isOfNetworks ? special : `${name} ${special}`;
@@ -141,7 +151,7 @@ class NetworkTables {
       return Buffer.from(written.slice(before.length, written.length - after.length));
     });
     let at = this.#plan.place(Buffer.concat(texts));
-    const places = new Map<string | null, [at: number, length: number]>();
+    const places = new Map<Cell, [at: number, length: number]>();
     texts.forEach(({ length }, index) => {
       places.set(different[index]!, [at, length]);
       at += length;
@@ -191,10 +201,10 @@ class NetworkTables {
 }
 
 /** Places what fills the gaps between the texts of the record. Returns the table of the gaps, their number and longest text. */
-function placeGaps(plan: MemoryPlan, format: ResultFormat, add: readonly Addable[], networks: NetworkTables) {
-  const gaps = openMembers(add).map((name) => {
+function placeGaps(plan: MemoryPlan, format: ResultFormat, open: readonly Addable[], networks: NetworkTables) {
+  const gaps = open.map((name) => {
     const texts = placeTexts(plan, openTexts(format, name));
-    const names = otherPartitionOf(name) !== undefined ? networks.table(format, name) : { table: 0, longest: 0 };
+    const names = networks.partitionOf(name) !== undefined ? networks.table(format, name) : { table: 0, longest: 0 };
     const longest = 2 * texts.longest + Math.max(names.longest, MAX_BLOCK_LENGTH);
     return { entry: [GAP_KINDS[name] ?? abi.GAP_NAME, texts.table, names.table], longest };
   });
@@ -213,8 +223,9 @@ function placeInsert(
   format: ResultFormat,
   add: readonly Addable[],
 ) {
-  const texts = placeTexts(plan, [...answers.flatMap((answer) => resultTexts(format, add, answer)), format.none]);
-  const gaps = placeGaps(plan, format, add, networks);
+  const open = openMembers(add, networks.labels);
+  const texts = placeTexts(plan, [...answers.flatMap((answer) => resultTexts(format, add, open, answer)), format.none]);
+  const gaps = placeGaps(plan, format, open, networks);
   return {
     numbers: [texts.table, gaps.count, gaps.table],
     longest: (gaps.count + 1) * texts.longest + gaps.longest + abi.LONGEST_INDENT,

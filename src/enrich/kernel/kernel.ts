@@ -1,5 +1,5 @@
 /** Runs the kernel, a WebAssembly module compiled from assembly/, in a memory that layout.ts has laid out. */
-import { NETWORKS } from '../../rangefile/partitions.js';
+import { LABELS, NETWORKS } from '../../rangefile/partitions.js';
 import type { NetworkFile, UnreadColumns } from '../../rangefile/reader.js';
 import type { EnrichCounts } from '../counts.js';
 import { type Addable, otherPartitionOf } from '../members.js';
@@ -156,11 +156,11 @@ export function countNetworks({ memory, networkCounts }: KernelLayout): NetworkC
 /** Returns the number of addresses by the value of a column of rows. */
 export function countValues({ memory, networkCounts }: KernelLayout, name: Addable): Map<string, number> {
   const { threads, length, others } = networkCounts!;
-  const values = columnValues(others.files.get(otherPartitionOf(name)!)!, name);
+  const values = columnValues(others.files.get(otherPartitionOf(name, others.files.get(LABELS)?.columns)!)!, name);
   const counts = new Map<string, number>();
   sumOfThreads(memory, threads, length).forEach((count, record) => {
     const value = values[record];
-    if (count > 0 && value != null) counts.set(value, (counts.get(value) ?? 0) + count);
+    if (count > 0 && value != null) counts.set(String(value), (counts.get(String(value)) ?? 0) + count);
   });
   return counts;
 }

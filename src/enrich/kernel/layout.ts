@@ -21,14 +21,14 @@ import {
   wantedPaths,
 } from '../options.js';
 import { passesOthers, queriedMembers, type RecordQuery, selects } from '../query.js';
-import { type EnrichRanges, isOverTime } from '../ranges.js';
+import { type EnrichRanges, isOverTime, openedLabels } from '../ranges.js';
 import * as abi from './abi.js';
 import { countryAnswers, memberDay, placeInserts } from './inserts.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
 import { MemoryPlan } from './memory-plan.js';
 import { placeRoles } from './roles.js';
-import { asNumbers, type NetworkBlocks, type OtherRows, placeRows } from './rows.js';
+import { asNumbers, columnValues, type NetworkBlocks, type OtherRows, placeRows } from './rows.js';
 
 /** Where a slot's areas are, in bytes from the start of the memory. One thread at a time works on a slot. */
 export interface SlotPlace {
@@ -209,12 +209,19 @@ function selectedRecords(query: RecordQuery, records: readonly RangeRecord[], da
   return Uint8Array.from([...records.map(isSelected), false, false, false, false], Number);
 }
 
-/** Places, for each network, whether a filter selects it. Returns 0 for other queries. */
+/** Places, for each network, kind of network, or combination of both, whether a filter selects it. Returns 0 for other queries. */
 function placeSelectedNetworks(plan: MemoryPlan, query: RecordQuery | undefined, others: OtherRows | undefined) {
-  if (query?.kind !== 'filter' || query.asns === undefined || others === undefined) return 0;
-  const { asns } = query;
-  const numbers = asNumbers(others.files.get(NETWORKS) as NetworkFile);
-  return plan.place(Uint8Array.from(numbers, (asn) => Number(asns.has(asn))));
+  if (query?.kind !== 'filter' || others === undefined) return 0;
+  const { asns, kinds } = query;
+  const selected = [...others.files].map(([partition, file]) =>
+    partition === NETWORKS
+      ? Uint8Array.from(asNumbers(file as NetworkFile), (asn) => Number(asns?.has(asn)))
+      : Uint8Array.from(columnValues(file, 'kind'), (kind) => Number(kinds?.has(String(kind)))),
+  );
+  if (others.records === undefined) return plan.place(selected[0]!);
+  const columns = [...others.records.values()];
+  const isSelected = (number: number): boolean => selected.some((of, i) => of[columns[i]![number]!] === 1);
+  return plan.place(Uint8Array.from({ length: others.count }, (_, number) => Number(isSelected(number))));
 }
 
 /** Places the numbers of the values that are the other places of each field, from the first to the end; returns 0 if there are none. */
@@ -353,7 +360,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     maxLenientBytes: MAX_LENIENT_BYTES,
     maxAddressLength: MAX_ADDRESS_LENGTH,
     ipv4Forms: plan.place(ipv4Forms()),
-    decimals: openMembers(askedMembers(options)).length === 0 ? 0 : plan.place(decimalTexts()),
+    decimals: openMembers(askedMembers(options), openedLabels(file)).length === 0 ? 0 : plan.place(decimalTexts()),
     maxDepth: MAX_JSON_DEPTH,
   } satisfies Settings;
   return {
@@ -416,7 +423,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
   const networkCounts = counted && Array.from({ length: threadCount }, () => plan.reserve(8 * counted.length));
-  const keepsAddresses = options.locates === true || openMembers(askedMembers(options)).length > 0;
+  const keepsAddresses = options.locates === true || openMembers(askedMembers(options), openedLabels(file)).length > 0;
   const threads = Array.from({ length: threadCount }, (_, thread) =>
     reserveAreas(
       plan,

@@ -4,14 +4,14 @@ import { addressWords, previousAddress } from '../../address/words.js';
 import { formatCidr, rangeToCidrs } from '../../range/cidr.js';
 import type { RangeColumns } from '../../range/columns.js';
 import { combine, Pairs } from '../../range/cut.js';
-import { RECORD_KINDS, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
+import { type Cell, cellsOf, RECORD_KINDS, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
 import { splitIPv6 } from '../../rangefile/memory.js';
-import { NETWORKS, type Partition } from '../../rangefile/partitions.js';
+import { LABELS, NETWORKS, type Partition } from '../../rangefile/partitions.js';
 import { type NetworkFile, type PartitionFile, rangeColumns } from '../../rangefile/reader.js';
 import { type CountryAnswer, openMembers, resultFormat, resultTexts } from '../formats/results.js';
 import { type Addable, otherPartitionOf, otherPartitionsOf } from '../members.js';
 import type { NetworkCount } from '../query.js';
-import { type EnrichRanges, isOverTime } from '../ranges.js';
+import { type EnrichRanges, isOverTime, openedLabels } from '../ranges.js';
 import * as abi from './abi.js';
 import type { MemoryPlan } from './memory-plan.js';
 
@@ -117,20 +117,21 @@ function numbersOf(answers: readonly string[]): Uint32Array {
 
 /** Returns the number of what each record of the countries answers. */
 function recordAnswers(
-  { records }: EnrichRanges,
+  ranges: EnrichRanges,
   answers: readonly CountryAnswer[],
   add: readonly Addable[],
   hasNetworks: boolean,
 ): Uint32Array {
-  const open = openMembers(add);
+  const open = openMembers(add, openedLabels(ranges));
   const asked = add.filter((name) => !open.includes(name));
   // The block of nothing else is that of the record. Beside networks, it only matters whether an IPv4 address inside decides.
-  if (asked.length === 0 && hasNetworks) return Uint32Array.from(records, ({ kind }) => Number(kind === 'embedded'));
+  if (asked.length === 0 && hasNetworks)
+    return Uint32Array.from(ranges.records, ({ kind }) => Number(kind === 'embedded'));
   const format = resultFormat({ kind: 'jsonl' }, add, '', ',');
   const textOf = (answer: CountryAnswer): string =>
-    JSON.stringify(asked.length === 0 ? answer : resultTexts(format, asked, answer));
+    JSON.stringify(asked.length === 0 ? answer : resultTexts(format, asked, [], answer));
   return numbersOf(
-    records.map((record, index) => (record.kind === 'embedded' ? record.scheme : textOf(answers[index]!))),
+    ranges.records.map((record, index) => (record.kind === 'embedded' ? record.scheme : textOf(answers[index]!))),
   );
 }
 
@@ -151,17 +152,17 @@ function networkAnswers(networks: NetworkFile, add: readonly Addable[]): Uint32A
 }
 
 /** Returns the values of a column of rows, by record: null for those without. */
-export function columnValues({ records, columns = [] }: PartitionFile, name: Addable): (string | null)[] {
+export function columnValues({ records, columns = [] }: PartitionFile, name: Addable): Cell[] {
   const column = columns.indexOf(name);
   return records.map((record) => {
-    return record.kind === 'label' ? ((JSON.parse(record.row) as (string | null)[])[column] ?? null) : null;
+    return record.kind === 'label' ? (cellsOf(record)[column] ?? null) : null;
   });
 }
 
 /** Returns the number of what each record of a partition besides the countries answers. */
-function otherAnswers(partition: Partition, file: PartitionFile, add: readonly Addable[]): Uint32Array {
+function otherAnswers(partition: Partition, file: PartitionFile, add: readonly Addable[], labels: readonly string[]) {
   if (partition === NETWORKS) return networkAnswers(file as NetworkFile, add);
-  const own = add.filter((name) => otherPartitionOf(name) === partition);
+  const own = add.filter((name) => otherPartitionOf(name, labels) === partition);
   const values = own.map((name) => columnValues(file, name));
   return numbersOf(
     file.records.map((record, index) =>
@@ -201,7 +202,8 @@ function joinPartitions(files: OtherRows['files']): OtherRows {
 
 /** Returns the number of what each record or combination of records answers. */
 function joinedAnswers({ files, count, records }: OtherRows, add: readonly Addable[]): Uint32Array {
-  const answers = [...files].map(([partition, file]) => otherAnswers(partition, file, add));
+  const labels = files.get(LABELS)?.columns ?? [];
+  const answers = [...files].map(([partition, file]) => otherAnswers(partition, file, add, labels));
   if (records === undefined) return answers[0]!;
   const columns = [...records.values()];
   return numbersOf(
@@ -275,7 +277,7 @@ function placePartitions(plan: MemoryPlan, partitions: readonly AskedPartition[]
  */
 export function placeRows(plan: MemoryPlan, file: EnrichRanges, { add, answers, countsBlocks }: AskedRows) {
   const wantsBlock = add.includes('network');
-  const asked = otherPartitionsOf(add);
+  const asked = otherPartitionsOf(add, openedLabels(file));
   if (!wantsBlock && asked.length === 0) return undefined;
   const opened = isOverTime(file) ? [] : (file.others?.entries() ?? []);
   const files = new Map(opened.filter(([partition]) => asked.includes(partition)));

@@ -1,0 +1,94 @@
+/** Merges the lists that say what kind of network addresses are of into one list of ranges for each family. */
+import type { Family } from '../../src/address/parse.js';
+import type { NetworkList } from '../../src/database/release.js';
+import type { BoundedRanges, RangeColumns } from '../../src/range/columns.js';
+import { mergeRows } from '../../src/range/merge.js';
+import { type Cell, type LabelRecord, UNLABELED } from '../../src/rangefile/layout.js';
+import type { Reference } from '../config/reference.js';
+import type { IngestedSource } from '../stage.js';
+import { CandidateBuilder, LAYERS } from './candidates.js';
+import { anycastOf } from './range-merger.js';
+
+/** The kinds of networks that lists tell; of several, the last one counts. */
+export const NETWORK_KINDS = ['cloud', 'relay', 'tor'] as const;
+
+/** The layers of the sweep: anycast space, and one for each kind. */
+const ANYCAST = LAYERS.embedded + 1;
+const KIND_LAYERS = NETWORK_KINDS.map((_kind, index) => ANYCAST + 1 + index);
+
+export interface KindInput {
+  sources: readonly IngestedSource[];
+  /** For each source, what its rows say of their addresses, if they are such a list. */
+  networks: readonly (NetworkList | undefined)[];
+  /** Whether a source of anycast space is among them, so that what it does not have is not anycast. */
+  knowsAnycast: boolean;
+  /** Whether no list that is configured is missing, so that what none has is of no kind. */
+  isComplete: boolean;
+  reference: Pick<Reference, 'special' | 'anycast'>;
+}
+
+/** The kinds of networks; each range's value is an index into `records`. */
+export interface MergedKinds {
+  v4: RangeColumns;
+  v6: RangeColumns;
+  records: LabelRecord[];
+}
+
+/** Numbers rows of values; the first is that of addresses of which nothing is listed. */
+class KindRecords {
+  readonly records: LabelRecord[] = [];
+  readonly #byRow = new Map<string, number>();
+
+  indexOf(...row: [anycast: boolean | null, kind: string | null, operator: string | null]): number {
+    const text = JSON.stringify(row satisfies Cell[]);
+    const known = this.#byRow.get(text);
+    if (known !== undefined) return known;
+    this.#byRow.set(text, this.records.length);
+    const isUnknown = row.every((cell) => cell === null);
+    return this.records.push(isUnknown ? { kind: 'none', reason: UNLABELED } : { kind: 'label', row: text }) - 1;
+  }
+}
+
+/** Returns the prefixes of a list. */
+function prefixesOf({ listed, v4, v6 }: IngestedSource): BoundedRanges[] {
+  return listed === undefined ? [v4, v6] : [listed.v4, listed.v6];
+}
+
+/**
+ * Merges the lists. Special-purpose ranges are in none of them, and an address with an IPv4 address inside is what that one is. Within a
+ * kind, the narrowest prefix says whose it is; of equal ones, that of the later source.
+ */
+export function mergeKinds({ sources, networks, knowsAnycast, isComplete, reference }: KindInput): MergedKinds {
+  const table = new KindRecords();
+  const unlisted = [knowsAnycast ? false : null, isComplete ? 'none' : null] as const;
+  const none = table.indexOf(...unlisted, null);
+  const embedded = reference.special.filter(({ result }) => result.kind === 'embedded');
+  const builders = { 4: new CandidateBuilder(4, 0, embedded), 6: new CandidateBuilder(6, 0, embedded) };
+  const add = ({ family, count, first, last }: Omit<BoundedRanges, 'value'>, layer: number, value: number): void => {
+    for (let i = 0; i < count; i++) builders[family].addExceptEmbedded(first, last, i, value, layer);
+  };
+  for (const block of reference.anycast) add({ ...block, count: 1 }, ANYCAST, 0);
+  for (const [position, source] of sources.entries()) {
+    for (const ranges of anycastOf(source)) add(ranges, ANYCAST, 0);
+    const network = networks[position];
+    if (network === undefined) continue;
+    for (const ranges of prefixesOf(source)) add(ranges, KIND_LAYERS[NETWORK_KINDS.indexOf(network.kind)]!, position);
+  }
+  for (const { family, first, last, result, layer } of reference.special) {
+    if (result.kind === 'embedded') {
+      const record = table.records.push({ kind: 'embedded', scheme: result.scheme }) - 1;
+      builders[family].add(first, last, 0, record, LAYERS.embedded);
+    } else if (layer === 'over') builders[family].addExceptEmbedded(first, last, 0, none, LAYERS.special);
+  }
+  const merge = (family: Family): RangeColumns => {
+    const candidates = builders[family].finish();
+    return mergeRows(candidates, [ANYCAST, ...KIND_LAYERS], ({ rows, other }) => {
+      if (other >= 0) return candidates.value[other]!;
+      const [anycast = -1, ...ofKind] = rows;
+      const row = ofKind.findLast((candidate) => candidate >= 0);
+      const network = row === undefined ? undefined : networks[candidates.value[row]!];
+      return table.indexOf(anycast >= 0 || unlisted[0], network?.kind ?? unlisted[1], network?.operator ?? null);
+    });
+  };
+  return { v4: merge(4), v6: merge(6), records: table.records };
+}
