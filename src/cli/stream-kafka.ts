@@ -150,7 +150,10 @@ export async function openKafka({ server, setupOptions }: KafkaRequest) {
   } catch (error) {
     if (error instanceof AtlasError) throw error;
     const hosts = server.bootstrapBrokers.join(', ');
-    throw causedError('E_STREAM', `no answer from Kafka at ${hosts}`, error, 'start it, or name another with --server');
+    // A broker closes connections that do not begin as it expects, without a reason.
+    const advice =
+      'start it, or name another with --server; if it runs, it may want TLS (kafka+tls://), a certificate (--tls-cert) or a user';
+    throw causedError('E_STREAM', `no answer from Kafka at ${hosts}`, error, advice);
   } finally {
     await clients.close();
   }

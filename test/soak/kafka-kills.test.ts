@@ -5,7 +5,7 @@ import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { KAFKA_REBALANCE_MS, KAFKA_REQUEST_TIMEOUT_MS, KAFKA_SESSION_MS } from '../../src/limits.js';
-import { hasKafka, KafkaCluster, recordErrors, SKIPPED, testRecord } from '../stream/kafka.js';
+import { KafkaCluster, missingKafka, recordErrors, testRecord } from '../stream/kafka.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { randomFrom, rounds } from '../support/seed.js';
 import { until } from '../support/serve.js';
@@ -22,12 +22,13 @@ const STOP_EVERY = 3;
 /** Longest time without output that has a reason, on a busy machine twice as long. */
 const STALL_MS = 2 * (KAFKA_SESSION_MS + KAFKA_REBALANCE_MS + 3 * KAFKA_REQUEST_TIMEOUT_MS);
 
+const missing = missingKafka();
 const random = randomFrom();
 let dataDir: string;
 let cluster: KafkaCluster;
 
 beforeAll(async () => {
-  if (!hasKafka()) return;
+  if (missing) return;
   dataDir = temporaryDir();
   await publishBlocks(dataDir, SMALL_WORLD);
   cluster = await KafkaCluster.start(NODES);
@@ -37,9 +38,9 @@ afterAll(async () => {
   if (dataDir !== undefined) rmSync(dataDir, { recursive: true });
 });
 
-if (!hasKafka()) process.stderr.write(`${SKIPPED}\n`);
+if (missing) process.stderr.write(`${missing}\n`);
 
-it.skipIf(!hasKafka())(
+it.skipIf(missing)(
   `${WORKER_KILLS} kills of workers, ${BROKER_KILLS} of ${NODES} brokers, ${REBALANCES} rebalances: each record once, in order`,
   async () => {
     const flags = ['--from', 'in', '--to', 'out', '--data', dataDir];

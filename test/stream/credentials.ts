@@ -1,4 +1,7 @@
-/** Makes an operator, an account and a user for a NATS server, as its tool nsc does: signed JWTs (NATS ADR-14). */
+/** Credentials for brokers. */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { nkeys } from '@nats-io/transport-node';
 
 type KeyPair = ReturnType<typeof nkeys.createUser>;
@@ -20,7 +23,10 @@ function token(issuer: KeyPair, subject: KeyPair, name: string, nats: object): s
   return `${body}.${base64url(issuer.sign(Buffer.from(body)))}`;
 }
 
-/** Lines for the server's configuration, and the text of a credentials file. */
+/**
+ * Makes an operator, an account and a user for a NATS server, as its tool nsc does: signed JWTs (NATS ADR-14). Returns lines for the
+ * server's configuration, and the text of a credentials file.
+ */
 export function makeCredentials(): { config: string; creds: string } {
   const [operator, account, user] = [nkeys.createOperator(), nkeys.createAccount(), nkeys.createUser()];
   // JetStream does not start without one.
@@ -47,4 +53,20 @@ export function makeCredentials(): { config: string; creds: string } {
     `-----BEGIN ${title}-----\n${text}\n------END ${title}------\n\n`;
   const seed = Buffer.from(user.getSeed()).toString();
   return { config: config.join('\n'), creds: block('NATS USER JWT', userToken) + block('USER NKEY SEED', seed) };
+}
+
+/** Makes a certificate authority and certificates of a server and a client in a folder, by openssl. */
+export function makeCertificates(dir: string): void {
+  const file = (name: string): string => join(dir, name);
+  const openssl = (...command: string[]) => execFileSync('openssl', command, { stdio: 'pipe' });
+  const newKey = ['-newkey', 'rsa:2048', '-nodes', '-days', '2'];
+  openssl('req', '-x509', ...newKey, '-keyout', file('ca.key'), '-out', file('ca.pem'), '-subj', '/CN=test CA');
+  for (const name of ['server', 'client']) {
+    writeFileSync(file(`${name}.ext`), 'subjectAltName=DNS:localhost,IP:127.0.0.1');
+    openssl('req', ...newKey, '-keyout', file(`${name}.key`), '-out', file(`${name}.csr`), '-subj', `/CN=${name}`);
+    openssl(
+      ...['x509', '-req', '-in', file(`${name}.csr`), '-CA', file('ca.pem'), '-CAkey', file('ca.key')],
+      ...['-CAcreateserial', '-days', '2', '-extfile', file(`${name}.ext`), '-out', file(`${name}.pem`)],
+    );
+  }
 }

@@ -1,23 +1,28 @@
-import { rmSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
-import { hasKafka, KafkaCluster, recordErrors, SKIPPED, testRecord } from './kafka.js';
+import { makeCertificates } from './credentials.js';
+import { KafkaCluster, missingKafka, recordErrors, testRecord, USER } from './kafka.js';
 
-if (!hasKafka()) it(SKIPPED, ({ skip }) => skip(SKIPPED));
+const missing = missingKafka();
+if (missing) it(missing, ({ skip }) => skip(missing));
 
-describe.skipIf(!hasKafka())('a worker on Kafka', { concurrent: true }, () => {
+describe.skipIf(missing)('a worker on Kafka', { concurrent: true }, () => {
   let cluster: KafkaCluster;
   let dataDir: string;
+  const certificates = temporaryDir();
 
   beforeAll(async () => {
     dataDir = temporaryDir();
     await publishBlocks(dataDir, SMALL_WORLD);
-    cluster = await KafkaCluster.start();
+    makeCertificates(certificates);
+    cluster = await KafkaCluster.start(1, certificates);
   }, 300_000);
   afterAll(async () => {
     await cluster?.remove();
-    rmSync(dataDir, { recursive: true });
+    for (const dir of [dataDir, certificates]) rmSync(dir, { recursive: true });
   });
 
   const records = (topic: string, count: number, partitions: number, first = 0): object[] =>
@@ -115,6 +120,73 @@ describe.skipIf(!hasKafka())('a worker on Kafka', { concurrent: true }, () => {
       .catch(() => {});
     const { code, stderr } = await cluster.work(...names, '--data', dataDir, '--once');
     expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
+  });
+
+  it('chooses partitions by keys as other producers do, and keeps the order of each key', async () => {
+    await cluster.produce([
+      { create: ['k'], partitions: 4, replicas: 1 },
+      { create: ['k-geo', 'k-no', 'k-other'], partitions: 3, replicas: 1 },
+      ...records('k', 300, 4),
+    ]);
+    const { code, stderr } = await cluster.work(...flags('k', 'k-geo', '--rejects', 'k-no', '--by-key', '--once'));
+    expect(code, stderr).toBe(0);
+    const source = await cluster.read('k');
+    const output = await cluster.read('k-geo');
+    await cluster.produceByKey(
+      'k-other',
+      source.flatMap(({ key }) => key ?? []),
+    );
+    const partitions = new Map((await cluster.read('k-other')).map(({ key, partition }) => [key, partition]));
+    const keyed = output.filter(({ key }) => key !== null);
+    expect(keyed.map(({ partition }) => partition)).toEqual(keyed.map(({ key }) => partitions.get(key)));
+    expect(new Set(output.map(({ key, partition }) => key === null && partition))).toEqual(new Set([false, 0, 1, 2]));
+    expect(output).toHaveLength(300);
+  });
+
+  const { name, password } = USER;
+  const user = `${name}:${encodeURIComponent(password)}@`;
+  const token = [{ alg: 'none' }, { sub: name, iat: Date.now() / 1000, exp: Date.now() / 1000 + 3600 }]
+    .map((part) => `${Buffer.from(JSON.stringify(part)).toString('base64url')}.`)
+    .join('');
+  const file = (of: string): string => join(certificates, of);
+  const [ca, own] = [
+    ['--tls-ca', file('ca.pem')],
+    ['--tls-cert', file('client.pem'), '--tls-key', file('client.key')],
+  ] as const;
+  it.each([
+    { what: 'plain', listener: 'sasl', at: `kafka://${user}`, more: [] },
+    { what: 'scram-256', listener: 'sasl', at: 'kafka://', more: ['--sasl', 'scram-sha-256'], isInEnvironment: true },
+    {
+      what: 'scram-512 over TLS',
+      listener: 'both',
+      at: `kafka+tls://${user}`,
+      more: ['--sasl', 'scram-sha-512', ...ca],
+    },
+    { what: 'a token', listener: 'sasl', at: 'kafka://', more: ['--sasl', 'oauthbearer', '--token', file('token')] },
+    { what: 'a certificate', listener: 'tls', at: 'kafka+tls://', more: [...ca, ...own] },
+    {
+      what: 'a wrong password',
+      listener: 'sasl',
+      at: `kafka://${name}:no@`,
+      more: [],
+      problem: /check user and password/,
+    },
+    { what: 'no certificate', listener: 'tls', at: 'kafka+tls://', more: ca, problem: /--tls-cert/ },
+    { what: 'no authority', listener: 'both', at: `kafka+tls://${user}`, more: [], problem: /certificate/ },
+  ] as const)('connects to a secured broker: $what', async ({ what, listener, at, more, ...rest }) => {
+    writeFileSync(file('token'), token);
+    const topic = what.replaceAll(/[^a-z0-9]/g, '-');
+    await cluster.produce([{ create: [topic], partitions: 1, replicas: 1 }, ...records(topic, 5, 1)]);
+    const server = `${at}127.0.0.1:${cluster.secured[listener]}`;
+    const variables = 'isInEnvironment' in rest ? { IPATLAS_KAFKA_USER: name, IPATLAS_KAFKA_PASSWORD: password } : {};
+    const names = flags(topic, `${topic}-geo`, '--init', '--once', ...more);
+    const { code, stderr } = await cluster.workAt(server, variables, ...names);
+    if ('problem' in rest) {
+      expect([code, stderr]).toEqual([2, expect.stringMatching(rest.problem)]);
+    } else {
+      expect(code, stderr).toBe(0);
+      expect(await recordErrors(cluster, topic, `${topic}-geo`, dataDir)).toEqual({ errors: [], records: 5 });
+    }
   });
 
   it('shares the partitions with others, takes over those of one that is killed, and ends on SIGTERM', async () => {

@@ -1,7 +1,7 @@
 /** Real brokers of Apache Kafka for tests: started, killed and started again on the same files. */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { openDatabase } from '../../src/database/database.js';
@@ -17,21 +17,46 @@ const FOLDER = packageFile('test/support/kafka');
 const PATIENCE_MS = 180_000;
 const CLUSTER_ID = 'MkU3OEVBNTcwNTJENDM2Qg';
 
-export const SKIPPED =
-  'SKIPPED: Java, Maven or kcat is missing (scripts/ci-packages.sh installs it); streams on Kafka are NOT tested';
+let missing: string | false | undefined;
 
-/** Whether brokers can be run. They are downloaded by {@link installKafka}. */
-export function hasKafka(): boolean {
-  return [
-    ['java', '-version'],
-    ['mvn', '-version'],
-    ['kcat', '-V'],
-  ].every(([program, flag]) => spawnSync(program!, [flag!]).error === undefined);
+/** Downloads brokers, client and Node, unless they are there. Returns why brokers cannot be run; false if they can. */
+export function missingKafka(): string | false {
+  if (missing !== undefined) return missing;
+  const programs = ['java', 'mvn', 'kcat'].filter((name) => spawnSync('which', [name]).status !== 0);
+  const install = programs.length > 0 ? undefined : spawnSync(join(FOLDER, 'install.sh'), { encoding: 'utf8' });
+  if (install?.status === 0) cache = install.stdout.trim();
+  const why = programs.length > 0 ? `${programs.join(', ')} (scripts/ci-packages.sh)` : install?.stderr.slice(-500);
+  missing = cache === '' && `SKIPPED: what Kafka needs is missing: ${why}; streams on Kafka are NOT tested`;
+  return missing;
 }
 
-/** Downloads brokers, client and Node, unless they are there. Returns the folder. */
-export function installKafka(): string {
-  return execFileSync(join(FOLDER, 'install.sh'), { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] }).trim();
+let cache = '';
+
+/** User of the secured listeners. */
+export const USER = { name: 'ann', password: 's3cret/x' };
+
+/** Lines that add listeners of all kinds to a broker, with their ports. */
+function securedListeners(dir: string, ports: { sasl: number; tls: number; both: number }): string[] {
+  const pem = ['server.key', 'server.pem'].map((name) => readFileSync(join(dir, name), 'utf8')).join('');
+  writeFileSync(join(dir, 'keystore.pem'), pem);
+  const module = (name: string): string => `org.apache.kafka.common.security.${name} required`;
+  const mechanisms = [
+    ['plain', `${module('plain.PlainLoginModule')} user_${USER.name}="${USER.password}";`],
+    ['scram-sha-256', `${module('scram.ScramLoginModule')};`],
+    ['scram-sha-512', `${module('scram.ScramLoginModule')};`],
+    ['oauthbearer', `${module('oauthbearer.OAuthBearerLoginModule')} unsecuredLoginStringClaim_sub="broker";`],
+  ];
+  const names = Object.keys(ports) as (keyof typeof ports)[];
+  return [
+    ...names.flatMap((name) => [
+      `listener.name.${name}.sasl.enabled.mechanisms=${mechanisms.map(([mechanism]) => mechanism!.toUpperCase())}`,
+      ...mechanisms.map(([mechanism, jaas]) => `listener.name.${name}.${mechanism}.sasl.jaas.config=${jaas}`),
+    ]),
+    'listener.name.tls.ssl.client.auth=required',
+    ...['keystore', 'truststore'].map((store) => `ssl.${store}.type=PEM`),
+    `ssl.keystore.location=${join(dir, 'keystore.pem')}`,
+    `ssl.truststore.location=${join(dir, 'ca.pem')}`,
+  ];
 }
 
 interface BrokerNode {
@@ -41,18 +66,27 @@ interface BrokerNode {
 }
 
 export class KafkaCluster {
-  readonly #cache: string;
+  /** Ports of further listeners of the first broker: with users, with TLS and certificates, with users over TLS. */
+  readonly secured = { sasl: 0, tls: 0, both: 0 };
   readonly #dir = temporaryDir();
   readonly #nodes: BrokerNode[] = [];
   readonly #clients = new Set<ChildProcess>();
 
-  private constructor(cache: string) {
-    this.#cache = cache;
-  }
-
-  /** Starts brokers on free ports of the loopback address. Each is a controller, too. */
-  static async start(count = 1): Promise<KafkaCluster> {
-    const cluster = new KafkaCluster(installKafka());
+  /**
+   * Starts brokers on free ports of the loopback address. Each is a controller, too.
+   *
+   * @param certificates folder of makeCertificates, for listeners with TLS and users
+   */
+  static async start(count = 1, certificates?: string): Promise<KafkaCluster> {
+    const cluster = new KafkaCluster();
+    const { secured } = cluster;
+    if (certificates !== undefined) for (const name of Object.keys(secured)) secured[name as 'tls'] = await freePort();
+    const more =
+      certificates === undefined
+        ? ''
+        : Object.entries(secured)
+            .map(([name, port]) => `,${name}://127.0.0.1:${port}`)
+            .join('');
     const ports = await Promise.all(Array.from({ length: 2 * count }, () => freePort()));
     const voters = Array.from({ length: count }, (_, at) => `${at + 1}@127.0.0.1:${ports[count + at]}`).join(',');
     await Promise.all(
@@ -63,9 +97,10 @@ export class KafkaCluster {
           'process.roles=broker,controller',
           `node.id=${at + 1}`,
           `controller.quorum.voters=${voters}`,
-          `listeners=PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${ports[count + at]}`,
+          `listeners=PLAINTEXT://127.0.0.1:${port},CONTROLLER://127.0.0.1:${ports[count + at]}${more}`,
           'controller.listener.names=CONTROLLER',
-          'listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT',
+          'listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,sasl:SASL_PLAINTEXT,tls:SSL,both:SASL_SSL',
+          ...(certificates === undefined ? [] : securedListeners(certificates, secured)),
           `log.dirs=${join(dir, 'log')}`,
           `offsets.topic.replication.factor=${count}`,
           `transaction.state.log.replication.factor=${count}`,
@@ -87,7 +122,11 @@ export class KafkaCluster {
         const properties = join(dir, 'properties');
         writeFileSync(properties, lines.join('\n'));
         cluster.#nodes.push({ properties, port });
-        const format = cluster.#java('kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', properties);
+        const users = ['256', '512'].flatMap((bits) => [
+          '--add-scram',
+          `SCRAM-SHA-${bits}=[name=${USER.name},password=${USER.password}]`,
+        ]);
+        const format = cluster.#java('kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', properties, ...users);
         const { code, stdout } = await finished(format);
         if (code !== 0) throw new Error(`the files of a broker cannot be made: ${stdout}`);
       }),
@@ -110,7 +149,7 @@ export class KafkaCluster {
 
   #java(...args: string[]): ChildProcess {
     const memory = ['-Xmx384m', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC'];
-    return spawn('java', [...memory, '-cp', join(this.#cache, 'lib', '*'), ...args]);
+    return spawn('java', [...memory, '-cp', join(cache, 'lib', '*'), ...args]);
   }
 
   /** Starts a broker again and waits until it accepts connections. */
@@ -145,9 +184,9 @@ export class KafkaCluster {
   }
 
   /** Starts a program of the client's Node. */
-  #node(args: string[]): ChildProcess {
-    const env = { ...process.env, KAFKA_CACHE: this.#cache };
-    const child = spawn(join(this.#cache, 'node'), ['--import', join(FOLDER, 'client-hook.js'), ...args], { env });
+  #node(args: string[], variables: NodeJS.ProcessEnv = {}): ChildProcess {
+    const env = { ...process.env, KAFKA_CACHE: cache, ...variables };
+    const child = spawn(join(cache, 'node'), ['--import', join(FOLDER, 'client-hook.js'), ...args], { env });
     this.#clients.add(child);
     child.on('exit', () => this.#clients.delete(child));
     return child;
@@ -157,6 +196,11 @@ export class KafkaCluster {
   worker(...flags: string[]): ChildProcess {
     if (!existsSync(MAIN)) throw new Error('dist/ is missing: run "npm run build" first (make test does)');
     return this.#node([MAIN, 'stream', '--server', this.url, ...flags]);
+  }
+
+  /** Runs a worker of another server's address to its end, with environment variables. */
+  workAt(server: string, variables: NodeJS.ProcessEnv, ...flags: string[]): Promise<Finished> {
+    return finished(this.#node([MAIN, 'stream', '--server', server, ...flags], variables));
   }
 
   /** Runs a worker to its end. */
@@ -170,6 +214,13 @@ export class KafkaCluster {
     child.stdin!.end(commands.map((command) => `${JSON.stringify(command)}\n`).join(''));
     const { stdout, stderr } = await finished(child);
     if (!stdout.includes('written')) throw new Error(`records were not written: ${stderr}`);
+  }
+
+  /** Writes records without a value by an independent client, which chooses partitions as Kafka's own does. */
+  async produceByKey(topic: string, keys: readonly string[]): Promise<void> {
+    const child = spawn('kcat', ['-b', this.servers, '-P', '-t', topic, '-K', ':', '-X', 'partitioner=murmur2']);
+    child.stdin.end(keys.map((key) => `${key}:x\n`).join(''));
+    await once(child, 'close');
   }
 
   /** Reads the committed records of a topic by an independent client, each partition in order. */

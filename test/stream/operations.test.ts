@@ -1,5 +1,5 @@
 /** The worker as a process: its flags, its release, its metrics and health, how it stops, and how it connects. */
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
@@ -14,7 +14,7 @@ import { finished, start } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
-import { makeCredentials } from './credentials.js';
+import { makeCertificates, makeCredentials } from './credentials.js';
 import { hasNatsServer, managerOf, messagesOf, NatsServerProcess, publishAll, SKIPPED } from './nats.js';
 
 const LINE = '{"ip":"8.8.8.8"}\n';
@@ -381,17 +381,7 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
       skip('SKIPPED: openssl is not installed; TLS is NOT tested');
     const dir = temporaryDir();
     const file = (name: string): string => join(dir, name);
-    const openssl = (...command: string[]) => execFileSync('openssl', command, { stdio: 'pipe' });
-    const newKey = ['-newkey', 'rsa:2048', '-nodes', '-days', '2'];
-    openssl('req', '-x509', ...newKey, '-keyout', file('ca.key'), '-out', file('ca.pem'), '-subj', '/CN=test CA');
-    for (const name of ['server', 'client']) {
-      writeFileSync(file(`${name}.ext`), 'subjectAltName=DNS:localhost,IP:127.0.0.1');
-      openssl('req', ...newKey, '-keyout', file(`${name}.key`), '-out', file(`${name}.csr`), '-subj', `/CN=${name}`);
-      openssl(
-        ...['x509', '-req', '-in', file(`${name}.csr`), '-CA', file('ca.pem'), '-CAkey', file('ca.key')],
-        ...['-CAcreateserial', '-days', '2', '-extfile', file(`${name}.ext`), '-out', file(`${name}.pem`)],
-      );
-    }
+    makeCertificates(dir);
     const tls = `tls { cert_file: "${file('server.pem')}", key_file: "${file('server.key')}", ca_file: "${file('ca.pem')}", verify: true }`;
     const secure = await NatsServerProcess.start({
       config: `${tls}\nauthorization { user: ann, password: "s3cret/x" }`,

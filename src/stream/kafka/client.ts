@@ -1,6 +1,6 @@
 /**
  * What is used of the client library, `@platformatic/kafka`, an optional peer that needs a later Node than ipatlas does. So its
- * types are written here: the project compiles without it. test/stream/kafka checks them against the library's own.
+ * types are written here: the project compiles without it, and test/stream/kafka.test.ts uses all of it against a broker.
  */
 import { AtlasError, causedError, messageOf } from '../../errors.js';
 import { KAFKA_REQUEST_TIMEOUT_MS } from '../../limits.js';
@@ -37,7 +37,7 @@ export interface FetchedPartition {
 /** A record to be written. Headers are a map so that the library takes names that are bytes; a name may be there twice. */
 export interface NewRecord {
   topic: string;
-  partition?: number;
+  partition: number;
   key?: Buffer | undefined;
   value: Buffer | undefined;
   headers: Map<Buffer, Buffer>;

@@ -44,7 +44,7 @@ import {
   type Producer,
   protocolErrors,
 } from './client.js';
-import { committedRecords, enrichRecords, type Outcome, type SourceRecord } from './records.js';
+import { committedRecords, enrichRecords, keyHash, type Outcome, type SourceRecord } from './records.js';
 import { type KafkaSetup, type KafkaSetupOptions, readTopics, requireTopics } from './setup.js';
 
 /** Where a record is in the source. */
@@ -271,6 +271,10 @@ export class KafkaWorker implements StreamWorker {
   /** A record that the broker refuses. */
   #refused: (RecordPlace & { reason: RejectReason; detail: string }) | undefined;
   #failures = 0;
+  /** Number of partitions of each topic. */
+  #counts: ReadonlyMap<string, number> = new Map();
+  /** Records without a key so far. */
+  #keyless = 0;
   #missingSince: number | undefined;
   /** With `once`: the offsets at which the source ended at the start. */
   #ends: Map<number, bigint> | undefined;
@@ -354,6 +358,7 @@ export class KafkaWorker implements StreamWorker {
       const topics = await readTopics(admin, Object.values(setupOptions.names).slice(0, 3));
       this.#missingSince = undefined;
       const count = requireTopics(topics, setupOptions);
+      this.#counts = new Map([...topics].map(([name, topic]) => [name, topic.partitions.length]));
       const reader = clients.consumer({ groupId: setupOptions.names.group });
       reader.topics.track(from);
       if (once)
@@ -560,20 +565,27 @@ export class KafkaWorker implements StreamWorker {
     this.#refused = { ...record, reason: RECORD_ERRORS[id]!, detail: id };
   }
 
+  /** Returns the partition of a topic to which a record goes. Those without a key go round if keys decide. */
+  #target(topic: string, { partition, key }: SourceRecord): number {
+    if (!this.#options.setupOptions.byKey) return partition;
+    return (key === null ? this.#keyless++ : keyHash(key)) % this.#counts.get(topic)!;
+  }
+
   /** Returns what is written of a record: its output, its reject, or both. */
   #newRecords(outcome: Outcome, release: string, compression: Compression): NewRecord[] {
     const { setupOptions, setup } = this.#options;
-    const { names, byKey } = setupOptions;
+    const { names } = setupOptions;
     const { record, value } = outcome;
     const { partition, offset, timestamp } = record;
     const source = `${names.from} ${partition} ${offset}`;
-    const common = { ...(!byKey && { partition }), key: record.key ?? undefined };
+    const key = record.key ?? undefined;
     const written: NewRecord[] = [];
     if (value !== undefined) {
       const headers = withHeaders(record, [HEADER.source, source], [HEADER.release, release]);
       const output = {
-        ...common,
         topic: names.to,
+        partition: this.#target(names.to, record),
+        key,
         value: value === null ? undefined : asBuffer(value),
         headers,
         timestamp,
@@ -597,7 +609,14 @@ export class KafkaWorker implements StreamWorker {
         [HEADER.detail, detail.slice(0, DETAIL_CHARACTERS)],
       );
       // With the current time: the broker may have refused that of the record.
-      const reject = { ...common, topic: names.rejects, value: bytes === null ? undefined : asBuffer(bytes), headers };
+      const target = this.#target(names.rejects, record);
+      const reject = {
+        topic: names.rejects,
+        partition: target,
+        key,
+        value: bytes === null ? undefined : asBuffer(bytes),
+        headers,
+      };
       if (bytesOf(reject) + BATCH_BYTES > setup.maxBytes.rejects) {
         headers.set(HEADER.value, Buffer.from('too large'));
         reject.value = undefined;
@@ -616,8 +635,7 @@ export class KafkaWorker implements StreamWorker {
     for (const record of records) {
       const { topic, partition, timestamp } = record;
       const limit = topic === names.to ? maxBytes.to : maxBytes.rejects;
-      // By key, the client chooses the partition: as if all were of one.
-      const target = `${topic} ${partition ?? ''}`;
+      const target = `${topic} ${partition}`;
       const bytes = bytesOf(record);
       const place = filled.get(target) ?? { round: 0, bytes: BATCH_BYTES, first: timestamp };
       const isFar = timestamp !== undefined && (timestamp - place.first!) / MAX_SPAN !== 0n;
