@@ -2,7 +2,10 @@ import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files that take long although they are small. The first builds the release that others wait for. */
-const LONG = ['docs/console', 'routing/routing', 'distribution/kills', 'distribution/cli', 'stream/failures'];
+const LONG = [
+  ...['docs/console', 'stream/kafka', 'lookup/lookup', 'routing/routing', 'stream/failures'],
+  ...['distribution/kills', 'distribution/cli'],
+];
 
 /** Begins with {@link LONG}, lest one worker runs one of them when the others are done: on a clone, vitest knows sizes only. */
 class LongFirst extends BaseSequencer {

@@ -394,7 +394,8 @@ function reserveAreas(
     valueOffsets: plan.reserve(4 * targetCount),
     scratch: plan.reserve(Math.max(longestKey, MAX_LENIENT_BYTES) + abi.SLACK_BYTES),
     found: plan.reserve(8 * abi.FOUND),
-    stack: plan.reserve(2 * (MAX_JSON_DEPTH + 1)),
+    // Each level is written before it is read.
+    stack: plan.reserveBuffer(2 * (MAX_JSON_DEPTH + 1)),
     lines: plan.reserve(abi.LINE_BYTES * lines),
     values: plan.reserve(4 * values),
     candidates: plan.reserve(abi.CANDIDATE_BYTES * abi.CANDIDATES),
