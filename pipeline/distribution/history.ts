@@ -5,7 +5,7 @@ import { AtlasError, messageOf, systemErrorCode } from '../../src/errors.js';
 import { openArchive } from '../../src/history/archive.js';
 import type { Archived } from '../../src/history/entry.js';
 import { isPackName, PACK_LIST_FILE, packName, parsePackList } from '../../src/history/pack.js';
-import { addPack, listPacks, settle } from '../../src/history/write.js';
+import { addPack, listPacks, settlePublication } from '../../src/history/write.js';
 import type { FileRecord } from '../../src/rangefile/layout.js';
 import { archivedPartitions } from '../../src/rangefile/partitions.js';
 import { hashFile } from '../fetching/cache.js';
@@ -72,7 +72,7 @@ function listedPacks(folder: string): string[] {
  */
 export async function pullHistory(client: Client, offered: readonly string[], context: PullContext): Promise<void> {
   try {
-    settle(context.dataDir);
+    settlePublication(context.dataDir);
     for (const partition of archivedPartitions()) await takePacks(client, offered, context, partition);
   } catch (error) {
     if (!(error instanceof AtlasError) && systemErrorCode(error) === undefined) throw error;

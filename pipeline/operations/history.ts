@@ -9,7 +9,7 @@ import { replaceFile } from '../../src/files.js';
 import { type Archive, isOfFuture, openArchive } from '../../src/history/archive.js';
 import { measureChange } from '../../src/history/change.js';
 import type { Answers, EntryAbout } from '../../src/history/entry.js';
-import { answersOf, prepareEntry, pruneHistory, removeOfFuture, settle } from '../../src/history/write.js';
+import { answersOf, prepareEntry, pruneHistory, removeOfFuture, settlePublication } from '../../src/history/write.js';
 import { archivedPartitions, COUNTRIES } from '../../src/rangefile/partitions.js';
 import { withDataDir } from './data-dir.js';
 
@@ -39,7 +39,7 @@ export function recordPublication<Result>(
 ): Result {
   const present = Date.now();
   const now = asOf === undefined ? present : Math.min(present, startOfDay(asOf) + (present % DAY_MS));
-  settle(dataDir);
+  settlePublication(dataDir);
   const last = openArchive(dataDir).entries.at(-1);
   if (event !== 'rollback' && days > 0 && last !== undefined && isOfFuture(last)) {
     throw new AtlasError(
@@ -63,7 +63,7 @@ export function recordPublication<Result>(
   }
   if (countries !== undefined) writeChange(dir, openArchive(dataDir), countries, now);
   const result = switchTo();
-  settle(dataDir);
+  settlePublication(dataDir);
   if (days > 0) {
     for (const partition of archivedPartitions()) pruneHistory(openArchive(dataDir, partition), days, now);
   }
@@ -94,7 +94,7 @@ export function keepsHistory(dataDir: string): boolean {
  */
 export function repairHistory(dataDir: string): Promise<string[]> {
   return withDataDir(dataDir, async () => {
-    settle(dataDir);
+    settlePublication(dataDir);
     const removed = archivedPartitions().flatMap((partition) => removeOfFuture(openArchive(dataDir, partition)));
     const current = currentReleaseId(dataDir);
     if (current !== undefined && removed.some(({ origin, kind }) => origin === 'own' && kind !== 'gap')) {

@@ -7,8 +7,8 @@ export type Includable = (typeof INCLUDABLE)[number];
 
 /** The members that a request asks for. */
 export interface Included {
-  /** Identifies the members: equal for equal `members`, independent of `labels`. Prepared results are cached under it. */
-  readonly set: number;
+  /** Names the prepared search, which is kept: equal for the same `members`, with all labels or without any. */
+  readonly search: string;
   readonly members: readonly Includable[];
   /** Names of labels; they are looked up together. */
   readonly labels: readonly string[];
@@ -18,9 +18,10 @@ export interface Included {
 export type Include = Included | 'unknown' | undefined;
 
 /** One for each set of members without labels. */
-const SETS = Array.from({ length: 2 ** INCLUDABLE.length }, (_, set) =>
-  Object.freeze({ set, members: INCLUDABLE.filter((_name, index) => (set & (1 << index)) !== 0), labels: [] }),
-);
+const SETS = Array.from({ length: 2 ** INCLUDABLE.length }, (_, set) => {
+  const members = INCLUDABLE.filter((_name, index) => (set & (1 << index)) !== 0);
+  return Object.freeze({ search: members.join(), members, labels: [] });
+});
 
 /** Value of a query parameter: text, several texts, or none. */
 export type Parameter = string | string[] | undefined;
@@ -40,8 +41,9 @@ export function includedMembers(value: Parameter, known: () => readonly string[]
     else if (known().includes(name)) labels.add(name);
     else return 'unknown';
   }
-  if (labels.size === 0) return SETS[set];
-  return { set: set + SETS.length, members: SETS[set]!.members, labels: [...labels].sort() };
+  const ofMembers = SETS[set]!;
+  if (labels.size === 0) return ofMembers;
+  return { ...ofMembers, search: `${ofMembers.search} labels`, labels: [...labels].sort() };
 }
 
 /** The query parameters that the API reads. */

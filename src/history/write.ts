@@ -117,7 +117,7 @@ export interface Publication<Rec extends FileRecord = RangeRecord> {
 }
 
 /**
- * Writes the entry of a release that is about to become the current one. It counts from then on; see {@link settle}.
+ * Writes the entry of a release that is about to become the current one. It counts from then on; see {@link settlePublication}.
  *
  * @throws a system error if it cannot be written
  */
@@ -142,7 +142,7 @@ export function prepareEntry<Rec extends FileRecord>(
 }
 
 /** Gives the entries of the last publication their names if its release became the current one, and removes them if not. */
-export function settle(dataDir: string): void {
+export function settlePublication(dataDir: string): void {
   for (const partition of archivedPartitions()) settleEntry(dataDir, partition);
 }
 

@@ -5,7 +5,7 @@ import { DAY_MS, dayOf } from '../../src/day.js';
 import { openArchive } from '../../src/history/archive.js';
 import { differenceOf, joinLayers, overlay, type Values } from '../../src/history/changes.js';
 import { openDay } from '../../src/history/day.js';
-import { importEntry, pruneHistory, removeImports, settle } from '../../src/history/write.js';
+import { importEntry, pruneHistory, removeImports, settlePublication } from '../../src/history/write.js';
 import { killedAt } from '../support/killed-writer.js';
 import { randomFrom } from '../support/seed.js';
 import { SIZE } from '../support/tiny-space.js';
@@ -95,7 +95,7 @@ describe('the archive', () => {
         cpSync(before, dataDir, { recursive: true, verbatimSymlinks: true });
         const publication = { release: 'b', world: second, now: START + DAY_MS };
         isKilled = await killedAt(step, async () => publish(dataDir, publication));
-        for (const work of [() => {}, () => settle(dataDir)]) {
+        for (const work of [() => {}, () => settlePublication(dataDir)]) {
           work();
           expect(answersAt(dataDir, '2026-01-01')).toEqual(expected(first));
           const after = JSON.stringify(answersAt(dataDir, '2026-01-02'));

@@ -13,7 +13,7 @@ import { openDay } from '../../src/history/day.js';
 import type { Answers, EntryAbout } from '../../src/history/entry.js';
 import { type AnswersOverTime, DAMAGED_STATE, NO_STATE } from '../../src/history/over-time.js';
 import { encodePacks } from '../../src/history/pack.js';
-import { importEntry, prepareEntry, pruneHistory, settle } from '../../src/history/write.js';
+import { importEntry, prepareEntry, pruneHistory, settlePublication } from '../../src/history/write.js';
 import type { NetworkRecord, RangeRecord } from '../../src/rangefile/layout.js';
 import { COUNTRIES, NETWORKS } from '../../src/rangefile/partitions.js';
 import type { RangeFile } from '../../src/rangefile/reader.js';
@@ -118,7 +118,7 @@ export interface TestPublication {
 /** Publishes as the pipeline does: the entry, the switch of `current`, the entry's name. */
 export function publish(dataDir: string, publication: TestPublication): void {
   const { release, world, now, event = 'build', forced = false, days = 730 } = publication;
-  settle(dataDir);
+  settlePublication(dataDir);
   const about = { release, event, ...(forced && { forced }) };
   const answers = publication.withoutHistory === true ? undefined : answersOfWorld(world);
   prepareEntry(dataDir, COUNTRIES, { about, answers, days, now });
@@ -129,7 +129,7 @@ export function publish(dataDir: string, publication: TestPublication): void {
   rmSync(link, { force: true });
   symlinkSync(join('releases', release), link);
   renameSync(link, join(dataDir, 'current'));
-  settle(dataDir);
+  settlePublication(dataDir);
   if (publication.prunes === true) pruneHistory(openArchive(dataDir), days, now);
 }
 

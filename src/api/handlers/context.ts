@@ -134,9 +134,9 @@ export class Context {
   ): undefined | Promise<undefined> {
     const key = reply.request.apiKey!;
     const limit = this.rateOf(key);
-    if (limit === 0) return settle(reply, [], allowed);
+    if (limit === 0) return replyWhenReady(reply, [], allowed);
     const state = (key.limiter ?? this.deps.limiter).take(key.id, addresses, limit);
-    return settle(reply, state, (settled) => {
+    return replyWhenReady(reply, state, (settled) => {
       const headers = rateHeaders(settled);
       if (settled.allowed) return allowed(headers);
       return refused([...headers, 'retry-after', String(Math.max(1, Math.ceil(settled.resetIn / 1000)))]);
@@ -198,7 +198,7 @@ export class Context {
  * Passes an outcome on, now or later; `use` may take its time, too, and the connection is read meanwhile, so that the end of
  * a client that does not wait is noticed.
  */
-export function settle<Value>(
+export function replyWhenReady<Value>(
   reply: FastifyReply,
   outcome: Value | Promise<Value>,
   use: (value: Value) => unknown,

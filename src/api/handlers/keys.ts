@@ -4,7 +4,7 @@ import type { FastifyReply } from 'fastify';
 import { networkOf } from '../../address/network.js';
 import { callerOf } from '../caller.js';
 import type { KeyOutcome } from '../keys/sign-up.js';
-import { type Context, type Handler, settle } from './context.js';
+import { type Context, type Handler, replyWhenReady } from './context.js';
 
 /** Refused networks that a process remembers: enough for what one of them can try again at once. */
 const MAX_REFUSED = 10_000;
@@ -34,7 +34,7 @@ export function keyHandlers(context: Context) {
     const network = networkOf(caller, 64);
     const retryIn = (refusedUntil.get(network) ?? 0) - performance.now();
     if (retryIn > 0) return sendOutcome(reply, { refused: 'sign_up_limit', retryIn });
-    return settle(reply, keyService({ do: 'create', caller }), (outcome) => {
+    return replyWhenReady(reply, keyService({ do: 'create', caller }), (outcome) => {
       if ('refused' in outcome && outcome.refused === 'sign_up_limit') {
         if (refusedUntil.size >= MAX_REFUSED) refusedUntil.clear();
         refusedUntil.set(network, performance.now() + outcome.retryIn!);
@@ -46,7 +46,7 @@ export function keyHandlers(context: Context) {
   const revokeKey: Handler = (request, reply) => {
     const { id, selfIssued } = request.apiKey!;
     if (!selfIssued) return responder.error(reply, 'key_not_self_issued');
-    return settle(reply, keyService({ do: 'revoke', id }), (outcome) => sendOutcome(reply, outcome));
+    return replyWhenReady(reply, keyService({ do: 'revoke', id }), (outcome) => sendOutcome(reply, outcome));
   };
 
   const currentKey: Handler = (request, reply) => {

@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { attributionOf, openApiDocument } from '../openapi.js';
 import type { CompactJob } from '../releases/public-database.js';
-import { type Context, type Handler, settle } from './context.js';
+import { type Context, type Handler, replyWhenReady } from './context.js';
 
 /** A request target with the query parameter `eu`. */
 const ASKS_FOR_EU = /[?&]eu(?:[=&#]|$)/;
@@ -58,7 +58,7 @@ export function serverHandlers(context: Context) {
       // Weak or not, in a list or not (RFC 9110 section 13.1.2): an id has no character that a list has.
       if (request.headers['if-none-match']?.includes(etag)) responder.notModified(reply, headers);
       else
-        return settle(reply, deps.publicDatabase.bytes(served, content), (bytes) =>
+        return replyWhenReady(reply, deps.publicDatabase.bytes(served, content), (bytes) =>
           responder.bytes(reply, bytes, headers),
         );
     }

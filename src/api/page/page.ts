@@ -86,24 +86,20 @@ export function askedLookup(target: string): { ip: string; at: string } | undefi
 
 export class Page {
   readonly #responder: Responder;
-  readonly #headers: readonly string[];
+  readonly #policy: string;
   #assets: string | undefined;
 
   constructor(settings: PageSettings & { baseUrls: BaseUrls }, responder: Responder) {
     this.#responder = responder;
     const { ipv4Url, ipv6Url, baseUrls } = settings;
     const others = [ipv4Url, ipv6Url, baseUrls.default, baseUrls.eu].filter((url) => url !== undefined);
-    this.#headers = [
-      'content-security-policy',
-      contentSecurityPolicy([...new Set(others.map((url) => new URL(url).origin))]),
-      'x-content-type-options',
-      'nosniff',
-      'referrer-policy',
-      'same-origin',
-      'cache-control',
-      'no-store',
-      'vary',
-      'accept',
+    this.#policy = contentSecurityPolicy([...new Set(others.map((url) => new URL(url).origin))]);
+  }
+
+  get #headers(): string[] {
+    return [
+      ...['content-security-policy', this.#policy, 'x-content-type-options', 'nosniff'],
+      ...['referrer-policy', 'same-origin', 'cache-control', 'no-store', 'vary', 'accept'],
     ];
   }
 
@@ -128,7 +124,7 @@ export class Page {
       const isCompressed = acceptsGzip(request.headers['accept-encoding']);
       reply.headers({
         'content-type': type,
-        'content-security-policy': this.#headers[1],
+        'content-security-policy': this.#policy,
         'x-content-type-options': 'nosniff',
         // The name of the folder is a hash of the content.
         'cache-control': 'public, max-age=31536000, immutable',

@@ -66,8 +66,8 @@ const MEMBERS = ['country', 'country_code', 'is_eu'];
 export abstract class ServedAnswers {
   /** The names of the labels that may be asked for. */
   readonly labelNames: readonly string[];
-  /** By the number of the set of further members; undefined without any. */
-  readonly #searches = new Map<number | undefined, Prepared>();
+  /** By the names of {@link Included.search}; undefined without further members. */
+  readonly #searches = new Map<string | undefined, Prepared>();
 
   constructor(labelNames: readonly string[]) {
     this.labelNames = labelNames;
@@ -85,7 +85,7 @@ export abstract class ServedAnswers {
    * @param include further members of the result
    */
   answer(ip: string, include?: Included): Answer {
-    const { search, outcome, members, labels } = this.#searches.get(include?.set) ?? this.#prepare(include);
+    const { search, outcome, members, labels } = this.#searches.get(include?.search) ?? this.#prepare(include);
     if (!search.find(ip)) return INVALID;
     let json = `{"ip":"${search.ip}"`;
     for (const text of members) json += text();
@@ -94,7 +94,7 @@ export abstract class ServedAnswers {
   }
 
   /** Prepares searches with further members, and with all labels if some are asked for. */
-  #prepare({ set, members = [], labels = [] }: Partial<Included> = {}): Prepared {
+  #prepare({ search: name, members = [], labels = [] }: Partial<Included> = {}): Prepared {
     const labelNames = labels.length === 0 ? [] : this.labelNames;
     const search = new FieldSearch([...MEMBERS, ...members, ...labelNames], this.sources());
     const textOf = (...names: ResultField[]): (() => string) =>
@@ -108,7 +108,7 @@ export abstract class ServedAnswers {
       members: [textOf(...MEMBERS), ...members.map((name) => (name === 'network' ? block : textOf(name)))],
       labels: Object.fromEntries(labelNames.map((name) => [name, textOf(name)])),
     };
-    this.#searches.set(set, prepared);
+    this.#searches.set(name, prepared);
     return prepared;
   }
 
