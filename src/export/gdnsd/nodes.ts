@@ -46,7 +46,7 @@ export interface Nodes {
   hostmaster: string;
   nameservers: NameServer[];
   /** Relative to the zone, or `@`. */
-  names: { default: string; eu: string | undefined };
+  names: { default: string; eu?: string };
   /** Seconds. */
   ttl: number;
   check: HealthCheck;
@@ -54,20 +54,11 @@ export interface Nodes {
   nodes: Node[];
 }
 
-/** What the file has, checked by its schema. */
-interface NodesFile {
-  zone: string;
-  hostmaster: string;
+/** What the file has, checked by its schema, which also has the defaults. */
+type NodesFile = Omit<Nodes, 'nameservers' | 'nodes'> & {
   nameservers: { name: string; addresses?: string[] }[];
-  names: { default: string; eu?: string };
-  ttl?: number;
-  check?: Partial<HealthCheck>;
-  options?: Nodes['options'];
-  nodes: { name: string; region?: string; country: string; eu?: boolean; addresses: string[] }[];
-}
-
-const DEFAULT_TTL = 30;
-const DEFAULT_CHECK: HealthCheck = { port: 8080, interval: 2, timeout: 1, failures: 2, successes: 2 };
+  nodes: (Omit<Node, 'region' | 'addresses'> & { region?: string; addresses: string[] })[];
+};
 
 /** Options of gdnsd that the generator sets itself. */
 const OWN_OPTIONS = ['edns_client_subnet'];
@@ -89,7 +80,7 @@ export interface Countries {
 export async function readNodes(path: string, countries: Countries): Promise<Nodes> {
   const value = await readJsonFile(path, 'the file of nodes');
   const invalid = (problems: readonly string[]) => configError(problems.map((problem) => `${path}: ${problem}`));
-  const isValid = compileSchema<NodesFile>(['nodes']);
+  const isValid = compileSchema<NodesFile>(['nodes'], { useDefaults: true });
   if (!isValid(value)) throw invalid(describeSchemaErrors(isValid.errors!));
   const problems: string[] = [];
   const nodes = complete(value, problems);
@@ -99,7 +90,7 @@ export async function readNodes(path: string, countries: Countries): Promise<Nod
   return nodes;
 }
 
-/** Fills in the defaults and parses the addresses. */
+/** Parses the addresses. */
 function complete(file: NodesFile, problems: string[]): Nodes {
   const seen = new Map<string, string>();
   const addresses = (texts: readonly string[], owner: string): NodeAddress[] =>
@@ -110,23 +101,14 @@ function complete(file: NodesFile, problems: string[]): Nodes {
       else seen.set(address.text, owner);
       return address === undefined ? [] : [address];
     });
-  const nodes = file.nodes.map(({ name, region = name, country, eu = false, addresses: texts }) => {
-    return { name, region, country, eu, addresses: addresses(texts, `node ${name}`) };
+  const nodes = file.nodes.map((node) => {
+    return { ...node, region: node.region ?? node.name, addresses: addresses(node.addresses, `node ${node.name}`) };
   });
   seen.clear();
-  return {
-    zone: file.zone,
-    hostmaster: file.hostmaster,
-    nameservers: file.nameservers.map(({ name, addresses: texts = [] }) => ({
-      name,
-      addresses: addresses(texts, `name server ${name}`),
-    })),
-    names: { default: file.names.default, eu: file.names.eu },
-    ttl: file.ttl ?? DEFAULT_TTL,
-    check: { ...DEFAULT_CHECK, ...file.check },
-    options: file.options ?? {},
-    nodes,
-  };
+  const nameservers = file.nameservers.map(({ name, addresses: texts = [] }) => {
+    return { name, addresses: addresses(texts, `name server ${name}`) };
+  });
+  return { ...file, nameservers, nodes };
 }
 
 const words = new Uint32Array(4);
