@@ -84,7 +84,7 @@ function prepare(
   { allows, countries, asns, hasNone, allowsPrivate }: GateRule,
   release: ServedRelease,
 ): (ip: string) => GateDecision | undefined {
-  const search = release.search(['country_code', 'is_eu', 'reason', ...(release.hasNetworks ? ['asn'] : [])]);
+  const search = release.search(['country_code', 'is_eu', 'reason', ...(release.database.hasNetworks ? ['asn'] : [])]);
   const country = search.each(['country_code', 'is_eu', 'reason'], ({ country_code, is_eu, reason }) => {
     const code = country_code as string | null;
     return {
@@ -97,7 +97,7 @@ function prepare(
     isInList: asns.has(asn as number),
     headers: ['x-asn', String(asn ?? '')],
   }));
-  const isBlind = asns.size > 0 && !release.hasNetworks;
+  const isBlind = asns.size > 0 && !release.database.hasNetworks;
   return (ip) => {
     if (!search.find(ip)) return undefined;
     const [where, who] = [country(), network()];

@@ -59,7 +59,7 @@ it('is measured at a publication, against what was published here 60 days ago or
   expect(describeRelease(dataDir, dir).age).toBe(text);
   using database = openDatabase(dataDir);
   const served = new ServedRelease(database);
-  const content = { baseUrl: 'http://x', isSeed: false, manifest: served.manifest, changeRate: served.changeRate };
+  const content = { baseUrl: 'http://x', isSeed: false, manifest: database.manifest, changeRate: served.changeRate };
   expect(pageText(content)).toContain(text);
 
   for (const content of ['', 'null', '{}', '{"from":"2026-01-01","to":"2026-02-01","share":0.1}', '{"share":2}']) {

@@ -23,7 +23,7 @@ const EXAMPLE_ADDRESS = '193.0.6.139';
 const NETWORK_MEMBERS = includedMembers(INCLUDED) as Included;
 
 function hasNetworks(served: ServedRelease | undefined): boolean {
-  return served?.manifest.counts.networks !== undefined;
+  return served?.database.manifest.counts.networks !== undefined;
 }
 
 export function pageHandlers(context: Context, page: Page) {
@@ -46,9 +46,9 @@ export function pageHandlers(context: Context, page: Page) {
       keyless: isKeyless(request),
       assets: page.assets,
       baseUrl: baseUrls?.default === undefined ? requestedUrl(request) : serverUrl(baseUrls.default),
-      manifest: served?.manifest,
+      manifest: served?.database.manifest,
       changeRate: served?.changeRate,
-      isSeed: served?.isSeed ?? false,
+      isSeed: served?.database.isSeed ?? false,
     };
   }
 

@@ -21,7 +21,7 @@ export function serverHandlers(context: Context) {
     else if (deps.eu !== true && ASKS_FOR_EU.test(request.raw.url!)) responder.error(reply, 'not_eu');
     else {
       const eu = deps.eu === true ? { eu: true } : {};
-      const seed = served.isSeed ? { seed: true } : {};
+      const seed = served.database.isSeed ? { seed: true } : {};
       responder.json(reply, 200, JSON.stringify({ status: 'ready', release: served.id, ...seed, ...eu }));
     }
     return undefined;
@@ -30,7 +30,7 @@ export function serverHandlers(context: Context) {
   const attribution: Handler = (_, reply) => {
     const served = deps.releases.current();
     if (served === undefined) return responder.error(reply, 'no_database');
-    return responder.json(reply, 200, JSON.stringify(attributionOf(served.manifest)));
+    return responder.json(reply, 200, JSON.stringify(attributionOf(served.database.manifest)));
   };
 
   /** The OpenAPI document, which names the sources of the current release. */
@@ -40,7 +40,7 @@ export function serverHandlers(context: Context) {
     if (served !== undefined && served.id !== document.release) {
       document = {
         release: served.id,
-        json: JSON.stringify(openApiDocument(baseUrls, served.manifest, served.labelNames)),
+        json: JSON.stringify(openApiDocument(baseUrls, served.database.manifest, served.labelNames)),
       };
     }
     return responder.json(reply, 200, document.json);
@@ -48,7 +48,7 @@ export function serverHandlers(context: Context) {
 
   const publicFile = (content: CompactJob['content']) => (request: FastifyRequest, reply: FastifyReply) => {
     const served = deps.releases.current();
-    const isMissing = content === 'networks' && served?.hasNetworks === false;
+    const isMissing = content === 'networks' && served?.database.hasNetworks === false;
     if (!deps.page.publicDb || isMissing) responder.error(reply, 'not_found');
     else if (served === undefined) responder.error(reply, 'no_database');
     else {
@@ -58,8 +58,10 @@ export function serverHandlers(context: Context) {
       // Weak or not, in a list or not (RFC 9110 section 13.1.2): an id has no character that a list has.
       if (request.headers['if-none-match']?.includes(etag)) responder.notModified(reply, headers);
       else
-        return replyWhenReady(reply, deps.publicDatabase.bytes(served, content), (bytes) =>
-          responder.bytes(reply, bytes, headers),
+        return replyWhenReady(
+          reply,
+          deps.publicDatabase.bytes({ id: served.id, dir: served.database.dir }, content),
+          (bytes) => responder.bytes(reply, bytes, headers),
         );
     }
     return undefined;

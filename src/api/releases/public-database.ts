@@ -1,7 +1,6 @@
 /** The compact forms of the release that answers, which anyone may load: the countries of all addresses, and their networks. */
 
 import { runThread } from '../../thread.js';
-import type { ServedRelease } from './served-release.js';
 
 /** What a compact form is made of. */
 export interface CompactJob {
@@ -25,10 +24,7 @@ export class PublicDatabase {
   }
 
   /** Returns the compact form of a release with gzip. It is made when it is first asked for, once. */
-  bytes(
-    { id, dir }: Pick<ServedRelease, 'id' | 'dir'>,
-    content: CompactJob['content'] = 'country',
-  ): Promise<Uint8Array> {
+  bytes({ id, dir }: { id: string; dir: string }, content: CompactJob['content'] = 'country'): Promise<Uint8Array> {
     const made = this.#made.get(content);
     if (made?.id === id) return made.bytes;
     const bytes = this.#make({ dir, content });

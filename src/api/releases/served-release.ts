@@ -3,7 +3,7 @@ import { validateHeaderValue } from 'node:http';
 import { changeRate, releaseAge } from '../../database/age.js';
 import type { Database } from '../../database/database.js';
 import { FieldSearch, type FieldSources, type ResultField } from '../../database/fields.js';
-import { listsOfKinds, type Manifest } from '../../database/release.js';
+import { listsOfKinds } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { causedError, damagedRelease, REBUILD } from '../../errors.js';
 import { recordMembers } from '../../rangefile/layout.js';
@@ -144,7 +144,7 @@ export class ServedRelease extends ServedAnswers {
   readonly asOf: string;
   /** How fast its data gets old. */
   readonly changeRate: number;
-  readonly #database: Database;
+  readonly database: Database;
   /** The headers that name the release, and the second of the Unix clock for which they are right. */
   #headers: Headers = [];
   #headersSecond = Number.NaN;
@@ -155,7 +155,7 @@ export class ServedRelease extends ServedAnswers {
    */
   constructor(database: Database, withLabels = false) {
     super(withLabels ? database.labelNames : []);
-    this.#database = database;
+    this.database = database;
     this.id = database.manifest.id;
     this.asOf = database.manifest.as_of;
     this.changeRate = changeRate(database.dir);
@@ -169,32 +169,13 @@ export class ServedRelease extends ServedAnswers {
     }
   }
 
-  /** Whether it is the database that comes with the package, and no release. */
-  get isSeed(): boolean {
-    return this.#database.isSeed;
-  }
-
-  /** The directory of the release, or the path of the seed. */
-  get dir(): string {
-    return this.#database.dir;
-  }
-
-  /** Whether it says who announces the addresses. */
-  get hasNetworks(): boolean {
-    return this.#database.hasNetworks;
-  }
-
   /** Whether it has lists of kinds of networks. */
   get hasKinds(): boolean {
-    return listsOfKinds(this.manifest).length > 0;
-  }
-
-  get manifest(): Manifest {
-    return this.#database.manifest;
+    return listsOfKinds(this.database.manifest).length > 0;
   }
 
   protected sources(): FieldSources {
-    return { ...this.#database.sources(), labels: this.labelNames };
+    return { ...this.database.sources(), labels: this.labelNames };
   }
 
   /** Returns a prepared search for fields. */
@@ -206,7 +187,7 @@ export class ServedRelease extends ServedAnswers {
   headers(): Headers {
     const second = Math.floor(Date.now() / 1000);
     if (second !== this.#headersSecond) {
-      const age = String(releaseAge(this.#database.manifest));
+      const age = String(releaseAge(this.database.manifest));
       this.#headers = ['x-database-release', this.id, 'x-database-age', age];
       this.#headersSecond = second;
     }
@@ -214,7 +195,7 @@ export class ServedRelease extends ServedAnswers {
   }
 
   close(): void {
-    this.#database.close();
+    this.database.close();
   }
 }
 
