@@ -6,6 +6,7 @@ import type { Manifest } from '../database/release.js';
 import { seedPath } from '../database/seed.js';
 import { misuse } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
+import { isLoopback } from '../url.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
 import { ruleWithoutNetworks } from './forward-auth.js';
 import { serverNames } from './host.js';
@@ -34,7 +35,7 @@ export interface ServiceOptions {
 
 /** Returns a URL to try the server: localhost if it listens on all addresses or on a loopback address. */
 export function publicUrl(host: string | undefined, port: number): string {
-  const local = host === undefined || ['::', '0.0.0.0', '::1', '127.0.0.1', 'localhost'].includes(host);
+  const local = host === undefined || host === '::' || host === '0.0.0.0' || isLoopback(host);
   const name = local ? 'localhost' : host.includes(':') ? `[${host}]` : host;
   return `http://${name}:${port}`;
 }

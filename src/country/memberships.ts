@@ -16,6 +16,12 @@ export function readMemberships(): readonly Membership[] {
   return rows;
 }
 
+/** Returns the days on which a country, or any, joined or left a group. They may repeat. */
+export function membershipDays(code?: string): string[] {
+  const rows = readMemberships().filter((row) => code === undefined || row.code === code);
+  return rows.flatMap(({ from, until }) => (until === undefined ? [from] : [from, until]));
+}
+
 /** Returns whether a country is in the European Economic Area on a day, `YYYY-MM-DD`; false for no country. */
 export function isInEea(code: string | null, day: string): boolean {
   return code !== null && isMember(readMemberships(), code, day, 'EEA');

@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { dayOf } from '../day.js';
+import { DAY_MS, dayOf, startOfDay } from '../day.js';
 import { isUnreadable, misuse, orElse } from '../errors.js';
 import { DEFAULT_MAX_AGE_DAYS } from '../limits.js';
 import { counted } from '../text-table.js';
@@ -40,13 +40,11 @@ export function changeRate(dir: string): number {
   const read = (): unknown => JSON.parse(readFileSync(path, 'utf8'));
   const change: Partial<Record<keyof MeasuredChange, unknown>> = orElse(read, isUnreadable, undefined) ?? {};
   const { from, to, share } = change;
-  const days = (Date.parse(`${to}`) - Date.parse(`${from}`)) / (1000 * SECONDS_PER_DAY);
+  const days = (Date.parse(`${to}`) - Date.parse(`${from}`)) / DAY_MS;
   // No look-up depends on it: if the file is damaged, the constant counts until the next publication writes another one.
   const isValid = days >= CHANGE_DAYS && typeof share === 'number' && share >= 0 && share <= 1;
   return isValid ? share / days ** CHANGE_WITH_AGE.exponent : CHANGE_WITH_AGE.share;
 }
-
-const SECONDS_PER_DAY = 86_400;
 
 /**
  * Returns the age of a release's data: the time since the start, in UTC, of the day that its data is from. If that day is
@@ -60,12 +58,12 @@ export function releaseAge(
   { as_of, data_date = as_of }: Pick<Manifest, 'as_of' | 'data_date'>,
   now: number = Date.now(),
 ): number {
-  return Math.max(0, Math.floor((now - Date.parse(`${data_date}T00:00:00Z`)) / 1000));
+  return Math.max(0, Math.floor((now - startOfDay(data_date)) / 1000));
 }
 
 /** Returns an age in whole days. */
 export function ageDays(seconds: number): number {
-  return Math.floor(seconds / SECONDS_PER_DAY);
+  return Math.floor((1000 * seconds) / DAY_MS);
 }
 
 /** Returns what an age in whole days means; see {@link changeRate}. */

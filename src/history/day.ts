@@ -3,7 +3,7 @@ import { isMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
 import { readManifest, releaseDir } from '../database/release.js';
 import { openReleasePartition, openReleaseRanges } from '../database/release-files.js';
-import { dayOf } from '../day.js';
+import { dayOf, today } from '../day.js';
 import { AtlasError, misuse, RESTORE_DAYS } from '../errors.js';
 import type { RangeRecord } from '../rangefile/layout.js';
 import { rangeFileInMemory } from '../rangefile/memory.js';
@@ -71,7 +71,7 @@ export function openDay(archive: Archive, day: string): Day {
  */
 export function rangesAt(dataDir: string, day: string): { file: RangeFile; date: string } {
   const archive = openArchive(dataDir);
-  if (day === dayOf(Date.now())) {
+  if (day === today()) {
     const coverage = archive.at(day);
     const date = 'entry' in coverage ? dayOf(coverage.entry.time) : day;
     return { file: openReleaseRanges(releaseDir(dataDir)).file, date };
@@ -93,7 +93,7 @@ export function partitionAt<File extends PartitionFile>(
   partition: Partition<File>,
 ): File | undefined {
   if (partition.history === undefined) return undefined;
-  if (day === dayOf(Date.now())) {
+  if (day === today()) {
     const dir = releaseDir(dataDir);
     return openReleasePartition(dir, readManifest(dir), partition);
   }

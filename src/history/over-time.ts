@@ -4,7 +4,7 @@
  */
 import type { Family } from '../address/parse.js';
 import { GROUPS, isMember } from '../country/country.js';
-import { readMemberships } from '../country/memberships.js';
+import { membershipDays, readMemberships } from '../country/memberships.js';
 import { DAY_MS, dayOf, shiftedDay, startOfDay } from '../day.js';
 import { AtlasError, misuse } from '../errors.js';
 import { combine } from '../range/cut.js';
@@ -192,12 +192,6 @@ class Builder {
   }
 }
 
-/** Returns the days from the first to the last one on which a country joined or left a group of countries. */
-function membershipDays(from: string, to: string): string[] {
-  const days = readMemberships().flatMap((row) => (row.until === undefined ? [row.from] : [row.from, row.until]));
-  return [...new Set(days)].filter((day) => day > from && day <= to);
-}
-
 /** A country whose membership changes is one record for each of the two. Returns the steps by these records. */
 class ByMembership {
   readonly records: RangeRecord[] = [];
@@ -276,7 +270,8 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
     throw misuse(`there is no history in ${dataDir}: "ipatlas build" and "ipatlas pull" add to it`);
   const spans = archive.spans();
   const { to: today } = span;
-  const starts = [...spans.map(({ from }) => from), ...membershipDays(span.from, today), today];
+  const changes = membershipDays().filter((day) => day > span.from && day <= today);
+  const starts = [...spans.map(({ from }) => from), ...changes, today];
   const days = [...new Set(starts)].sort();
   const stateOfDay = new Map(days.map((day, state) => [day, state]));
 

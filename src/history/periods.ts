@@ -2,7 +2,7 @@
 import { embeddedIPv4 } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
 import { isMember } from '../country/country.js';
-import { readMemberships } from '../country/memberships.js';
+import { membershipDays, readMemberships } from '../country/memberships.js';
 import { shiftedDay } from '../day.js';
 import type { FileRecord, NetworkRecord } from '../rangefile/layout.js';
 import type { Archive } from './archive.js';
@@ -70,10 +70,7 @@ function statesOf<Rec extends FileRecord>(archive: Archive<Rec>, address: Archiv
 function byMembership(period: Period): Period[] {
   const { country_code: code, from, to } = period;
   if (code === null) return [period];
-  const memberships = readMemberships();
-  const changes = memberships
-    .filter((row) => row.code === code)
-    .flatMap(({ from: joined, until }) => (until === undefined ? [joined] : [joined, until]))
+  const changes = membershipDays(code)
     .filter((day) => day > from && (to === null || day <= to))
     .sort();
   const starts = [from, ...changes];
@@ -81,7 +78,7 @@ function byMembership(period: Period): Period[] {
     ...period,
     from: start,
     to: index + 1 < starts.length ? shiftedDay(starts[index + 1]!, -1) : to,
-    is_eu: isMember(memberships, code, start),
+    is_eu: isMember(readMemberships(), code, start),
   }));
 }
 

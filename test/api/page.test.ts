@@ -244,7 +244,7 @@ describe('GET /attribution', () => {
   ];
 
   it('has the sources of the release with licenses and dates', async () => {
-    const served = { id: manifest.id, manifest: { ...manifest, inputs }, headers: () => [] };
+    const served = { id: manifest.id, database: { manifest: { ...manifest, inputs } }, headers: () => [] };
     const response = await get('/attribution', {}, { release: () => served as never });
     expect([response.statusCode, response.headers['content-type']]).toEqual([200, 'application/json; charset=utf-8']);
     const source = {

@@ -13,7 +13,7 @@ import { lookupHtml, pageText } from '../page/lookup-html.js';
 import { askedLookup, type Page, requestedUrl, wantsHtml } from '../page/page.js';
 import { docsHtml, type OpenApi } from '../page/reference-html.js';
 import type { Answers } from '../releases/releases.js';
-import { resultOf, type ServedRelease } from '../releases/served-release.js';
+import { resultOf } from '../releases/served-release.js';
 import { JSON_TYPE } from '../responses.js';
 import type { Context, Handler } from './context.js';
 
@@ -21,10 +21,6 @@ import type { Context, Handler } from './context.js';
 const EXAMPLE_ADDRESS = '193.0.6.139';
 
 const NETWORK_MEMBERS = includedMembers(INCLUDED) as Included;
-
-function hasNetworks(served: ServedRelease | undefined): boolean {
-  return served?.database.manifest.counts.networks !== undefined;
-}
 
 export function pageHandlers(context: Context, page: Page) {
   const { responder } = context;
@@ -56,7 +52,7 @@ export function pageHandlers(context: Context, page: Page) {
     const served = releases.current();
     const shared = contentFor(request);
     if (!wantsHtml(request.headers.accept)) return page.sendText(reply, pageText(shared));
-    const include = hasNetworks(served) ? NETWORK_MEMBERS : undefined;
+    const include = served?.database.hasNetworks ? NETWORK_MEMBERS : undefined;
     const resultFor = (address: string): LookupResult | undefined =>
       shared.keyless ? served && resultOf(served.answer(address, include)) : undefined;
     const own = resultFor(callerOf(request));

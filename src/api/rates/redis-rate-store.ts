@@ -19,6 +19,7 @@ import {
 } from '../../limits.js';
 import { packageFile } from '../../package-root.js';
 import { PERCENT_ADVICE, parseUrl } from '../../url.js';
+import { waitAfter } from '../../waits.js';
 import type { Log } from '../log.js';
 import { type RateStore, RateWindows, type Reservation } from './rate-windows.js';
 
@@ -80,7 +81,7 @@ async function connect(url: string, onError: (error: Error) => void) {
     url,
     socket: {
       connectTimeout: RATE_STORE_CONNECT_MS,
-      reconnectStrategy: (retries) => Math.min(2 ** retries, RATE_STORE_RECONNECT_MS),
+      reconnectStrategy: (retries) => waitAfter(retries + 1, 1, RATE_STORE_RECONNECT_MS),
     },
     // A question about a rate is of no use later.
     disableOfflineQueue: true,

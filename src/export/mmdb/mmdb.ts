@@ -6,6 +6,7 @@
  */
 
 import { type Continent, continentTable } from '../../country/continents.js';
+import { startOfDay } from '../../day.js';
 import {
   type CountryRecord,
   chosenCountries,
@@ -103,11 +104,6 @@ function encodeTree(tree: Tree, offsets: readonly number[], size: RecordSize): B
   return bytes;
 }
 
-/** Returns the Unix time of a date at 00:00 UTC, in seconds. */
-function epochOf(date: string): number {
-  return Date.parse(`${date}T00:00:00Z`) / 1000;
-}
-
 /** The labels of an MMDB file. */
 export interface MmdbLabels {
   /** Description of the database, in English. */
@@ -132,7 +128,7 @@ function metadata(nodeCount: number, recordSize: RecordSize, labels: FileLabels)
       binary_format_major_version: u16(2),
       binary_format_minor_version: u16(0),
       // Readers take it for the age of the data.
-      build_epoch: { bits: 64, value: epochOf(labels.dataDate ?? labels.asOf) },
+      build_epoch: { bits: 64, value: startOfDay(labels.dataDate ?? labels.asOf) / 1000 },
       database_type: labels.databaseType,
       description: mapOf({ en: labels.title }),
       ip_version: u16(labels.ipVersion),
