@@ -21,7 +21,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { crypto } from './builtins.js';
-import { systemErrorCode } from './errors.js';
+import { AtlasError, systemErrorCode } from './errors.js';
 import { SYSTEM, whenReleased } from './system.js';
 
 /**
@@ -265,6 +265,17 @@ export function replaceFile(path: string, pieces: Pieces, options?: PendingFileO
     file.abandon();
     throw error;
   }
+}
+
+/**
+ * Checks that only its owner can use the file of a key.
+ *
+ * @throws AtlasError E_CONFIG if others can
+ */
+export function checkPrivate(path: string): void {
+  // Windows has access control lists instead, which Node cannot read: the permissions of the folder count there.
+  if (SYSTEM.isWindows || (statSync(path).mode & 0o077) === 0) return;
+  throw new AtlasError('E_CONFIG', `the key ${path} is accessible to other users; run "chmod 600 ${path}"`);
 }
 
 /** Renames a file or folder; see {@link whenReleased}. A file replaces a file of that name. */

@@ -53,6 +53,7 @@ const API_LAYERS = [
 
 /** The files of src/enrich that the kernel may import besides its own. */
 const BELOW_KERNEL = [
+  'address-cipher.ts',
   'address-names.ts',
   'counts.ts',
   'field-path.ts',
@@ -60,6 +61,7 @@ const BELOW_KERNEL = [
   'query.ts',
   'members.ts',
   'ranges.ts',
+  'redaction.ts',
   'formats/results.ts',
 ];
 

@@ -1,11 +1,10 @@
 /** Signing keys of a repository: Ed25519 private keys in PEM files (PKCS #8, RFC 8410), which the operator keeps. */
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Key, Signature } from '@tufjs/models';
 import { AtlasError, causedError, orThrow, RESTORE } from '../../src/errors.js';
-import { makeFolder, replaceFile } from '../../src/files.js';
-import { SYSTEM } from '../../src/system.js';
+import { checkPrivate, makeFolder, replaceFile } from '../../src/files.js';
 
 /** The top-level roles of TUF (The Update Framework), in the order in which their metadata is published. */
 export const ROLES = ['root', 'targets', 'snapshot', 'timestamp'] as const;
@@ -56,10 +55,7 @@ export function createKey(dir: string, role: Role): SigningKey {
 }
 
 function readKey(path: string): SigningKey {
-  // Windows has access control lists instead, which Node cannot read: the permissions of the folder count there.
-  if (!SYSTEM.isWindows && (statSync(path).mode & 0o077) !== 0) {
-    throw new AtlasError('E_CONFIG', `the key ${path} is accessible to other users; run "chmod 600 ${path}"`);
-  }
+  checkPrivate(path);
   let privateKey: KeyObject;
   try {
     const pem = readFileSync(path);

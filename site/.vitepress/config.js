@@ -12,6 +12,7 @@ const GUIDES = {
   'For who has files and logs': {
     '/bulk': 'Enrich files and pipes',
     '/logs': 'Logs by their names',
+    '/redact': 'Keep the country, drop the address',
     '/streams': 'Streams',
     '/exports': 'Exports for other software',
     '/programs': 'Programs that read it',

@@ -22,6 +22,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   enrich: { summary: 'add the country to JSON lines, JSON, CSV, TSV or lists', load: () => import('./enrich.js') },
   filter: { summary: 'pass on the lines of some countries', load: () => import('./filter.js') },
   summarize: { summary: 'count lines by country', load: () => import('./summarize.js') },
+  redact: { summary: 'hide the addresses of records, or get them back', load: () => import('./redact.js') },
   recognize: {
     summary: 'say what format files have, and where their addresses are',
     load: () => import('./recognize.js'),

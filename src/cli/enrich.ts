@@ -2,9 +2,8 @@
 import { manifestOfDatabase } from '../database/origin.js';
 import { enrich } from '../enrich/enrich.js';
 import { otherPartitionsOf } from '../enrich/members.js';
-import { INVALID_POLICIES } from '../enrich/options.js';
 import { type Command, type Invocation, noteMissing } from './command.js';
-import { ADD_FLAGS, ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, withLogs } from './records/flags.js';
+import { ADD_FLAGS, ENRICH_INPUT_FLAGS, OUTPUT_FLAGS, POLICY_FLAGS, REDACT_FLAGS, withLogs } from './records/flags.js';
 import { planOf } from './records/plan.js';
 import { runPlan } from './records/run.js';
 
@@ -26,13 +25,8 @@ stdout.`,
   options: {
     ...ENRICH_INPUT_FLAGS,
     ...ADD_FLAGS,
-    'on-invalid': {
-      value: 'POLICY',
-      choices: INVALID_POLICIES,
-      help: 'for a line that is not a JSON object, or a record that does not match the header: keep (default), drop, or fail (exit code 4)',
-    },
-    rejects: { value: 'FILE', help: 'also write such lines to FILE' },
-    'none-ok': { help: 'exit code 0, not 4, if no record of all inputs has an address' },
+    ...REDACT_FLAGS,
+    ...POLICY_FLAGS,
     ...OUTPUT_FLAGS,
   },
   examples: {

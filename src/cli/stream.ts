@@ -21,7 +21,7 @@ import { OVERSIZE_POLICIES, type OversizePolicy } from '../stream/jetstream/part
 import type { SetupOptions } from '../stream/jetstream/setup.js';
 import { type Command, type Invocation, type OptionValues, print, printNote, text, usageError } from './command.js';
 import { METRICS_HOST, metricsAddress, wholeNumber } from './number-flags.js';
-import { ADD_FLAGS, enrichOptionsOf, withLogs } from './records/flags.js';
+import { ADD_FLAGS, enrichOptionsOf, REDACT_FLAGS, withLogs } from './records/flags.js';
 import {
   COMPRESSIONS,
   isKafka,
@@ -279,6 +279,11 @@ async function onNats(
 
 function stream(invocation: Invocation): Promise<number> {
   const { values } = invocation;
+  if (values.redact !== undefined && values['keep-keys'] !== true) {
+    throw usage(
+      'keys, subjects, headers and refused messages may have addresses that --redact does not hide; say with --keep-keys that they may stay',
+    );
+  }
   // All flags are checked before any connection.
   const kafka = isKafka(values) ? readKafkaRequest(values) : undefined;
   const nats: [NatsServer, SetupOptions] | undefined = kafka ? undefined : [readServer(values), readSetup(values)];
@@ -337,6 +342,10 @@ the servers are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the m
     field: { value: 'PATH[=TARGET]', repeatable: true, help: 'as for "ipatlas enrich"' },
     lenient: { help: 'as for "ipatlas enrich"' },
     ...ADD_FLAGS,
+    ...REDACT_FLAGS,
+    'keep-keys': {
+      help: 'with --redact, which requires it: keys, subjects, headers, and messages that are refused as a whole keep their addresses',
+    },
     'on-invalid': {
       value: 'POLICY',
       choices: INVALID_POLICIES,

@@ -263,7 +263,7 @@ export class ChunkRunner {
   /** Returns the result of a passage. Applies the policy for invalid records to a piece of one. */
   #passageResult(chunk: Chunk, passage: Passage, linesBefore: number): ChunkResult {
     const { from, to, kind, shape, problem, output } = passage;
-    const bytes = chunk.slot.input.subarray(from, to);
+    let bytes: Uint8Array = chunk.slot.input.subarray(from, to);
     if (shape !== undefined) setTableShape(this.#layout, this.#input, shape);
     if (this.#locates) {
       const output = kind === 'first' ? locatedPassage(chunk.slot.place.input + from) : NO_BYTES;
@@ -282,8 +282,18 @@ export class ChunkRunner {
         throw this.#document?.tooLongError(chunk, passage) ?? this.#invalid(problem!);
       }
     }
+    if (this.#layout.redaction !== undefined) {
+      // An address could be in two pieces.
+      const isPart = kind === 'further' || passage.isWhole !== true;
+      if (isPart && this.#onInvalid === 'keep') {
+        this.#countLines(chunk, from, linesBefore);
+        throw this.#invalid(`${problem}, so that its addresses cannot be hidden`, 'fix it, or choose the policy drop');
+      }
+      bytes = isPart ? NO_BYTES : this.#kernel.withoutAddresses(chunk.slot, from, to);
+      chunk.slot.addCountsTo(this.#counts);
+    }
     if (this.#document !== undefined)
-      return { ...this.#document.pieceResult(chunk, passage), isLast: to === chunk.length };
+      return { ...this.#document.pieceResult(chunk, passage, bytes), isLast: to === chunk.length };
     return { output: this.#onInvalid === 'keep' ? bytes : NO_BYTES, rejects: bytes, isLast: to === chunk.length };
   }
 
@@ -292,11 +302,10 @@ export class ChunkRunner {
     if (this.#table !== undefined) this.#lines = before + this.#kernel.countNewlines(slot.place, offset);
   }
 
-  #invalid(problem: string): AtlasError {
+  #invalid(problem: string, advice = 'fix it, or choose the policy keep or drop for such lines'): AtlasError {
     const isTable = this.#table !== undefined;
     const unit = this.#input.kind === 'json-seq' ? 'object' : 'line';
     const where = isTable ? `${this.#name}, line ${this.#lines + 1}:` : `${this.#prefix}${unit} ${this.#lines}`;
-    const advice = 'fix it, or choose the policy keep or drop for such lines';
     return new AtlasError('E_BAD_INPUT', `${where} ${problem}; ${advice}`);
   }
 }

@@ -23,7 +23,19 @@ export interface EnrichCounts {
   damaged_history: number;
 }
 
-export function emptyCounts(): EnrichCounts {
+/** The counts of a run that hides addresses. */
+export interface HidingCounts extends EnrichCounts {
+  hidden: {
+    /** Addresses that were hidden. */
+    addresses: number;
+    /** Records that were searched for addresses that are not hidden, and those of them that have one. */
+    searched_records: number;
+    records_with_others: number;
+  };
+}
+
+/** @param isHiding whether addresses are hidden */
+export function emptyCounts(isHiding = false): EnrichCounts {
   return {
     lines: 0,
     bytes: 0,
@@ -34,6 +46,7 @@ export function emptyCounts(): EnrichCounts {
     invalid_line: 0,
     missing_date: 0,
     damaged_history: 0,
+    ...(isHiding && { hidden: { addresses: 0, searched_records: 0, records_with_others: 0 } }),
   };
 }
 

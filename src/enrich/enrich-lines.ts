@@ -13,7 +13,7 @@ import type { JsonDocument } from './formats/document.js';
 import { ChunkReader } from './input/chunk-reader.js';
 import type { ByteSource } from './input/source.js';
 import { countNetworks, countRecords, countValues, Slot } from './kernel/kernel.js';
-import { layOut } from './kernel/layout.js';
+import { growthOf, layOut } from './kernel/layout.js';
 import { MemoryPlan } from './kernel/memory-plan.js';
 import { kernelModule } from './kernel/module.js';
 import { type EnrichOptions, maxRecordBytes } from './options.js';
@@ -65,6 +65,10 @@ const SLOTS_PER_WORKER = WAITING_PER_WORKER + 2;
 /** If an input has more bytes than this, the workers are started before the first chunk is read. */
 const EARLY_START_BYTES = 2_097_152;
 
+/** The growth of records up to which chunks have their usual size, and their size above it, in bytes. */
+const MAX_USUAL_GROWTH = 3;
+const CIPHER_CHUNK_BYTES = 131_072;
+
 /** What a request leaves behind. */
 export interface LineResult {
   /** Whether the output ends with a newline, or is empty. */
@@ -85,7 +89,9 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
   const documents = options.input?.kind === 'json' ? await request.documents?.() : undefined;
   const maxLineBytes = request.maxLineBytes ?? maxRecordBytes(options);
   const usualBytes = jobs > MAX_LARGE_CHUNK_JOBS ? ENRICH_CHUNK_BYTES : LINE_CHUNK_BYTES;
-  const chunkBytes = Math.min(request.chunkBytes ?? usualBytes, maxLineBytes);
+  // The output of what is encrypted may be far longer.
+  const isCiphered = growthOf(options) > MAX_USUAL_GROWTH;
+  const chunkBytes = Math.min(request.chunkBytes ?? (isCiphered ? CIPHER_CHUNK_BYTES : usualBytes), maxLineBytes);
   const layout = layOut({
     plan,
     file,

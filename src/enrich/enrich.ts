@@ -9,13 +9,17 @@ import { type DetectionPlan, Inputs } from './input/recognize.js';
 import { otherPartitionsOf } from './members.js';
 import type { InputOptions } from './options.js';
 import type { ByteSink } from './output/sink.js';
+import { publicRanges } from './public-ranges.js';
 import { checkCountries, queriedMembers } from './query.js';
 import { openForResults, openPast } from './range-file.js';
 import { type EnrichRanges, isOverTime, openedLabels } from './ranges.js';
 
 export interface EnrichRequest {
-  /** The directory of the release, or the path of the seed, as `findDatabase` returns it; the data directory for past days. */
-  database: string;
+  /**
+   * The directory of the release, or the path of the seed, as `findDatabase` returns it; the data directory for past days; undefined if
+   * addresses are not looked up.
+   */
+  database: string | undefined;
   /** Paths of the inputs; `-` is standard input. */
   inputs: readonly string[];
   /** Bytes in all inputs, before decompression, if known. */
@@ -90,6 +94,7 @@ async function enrichInputs(
   }
 
   function openFile(allocate?: (bytes: number) => Buffer): EnrichRanges {
+    if (database === undefined) return publicRanges();
     const file = openPast(database, options) ?? openForResults(database, options, allocate);
     if (isOverTime(file)) damage = file.damage;
     for (const partition of otherPartitionsOf(queriedMembers(query), openedLabels(file))) {

@@ -18,7 +18,18 @@ import type { EnrichRanges } from './ranges.js';
 export interface EnricherOptions
   extends Pick<
     RequestedOptions,
-    'field' | 'add' | 'schema' | 'lenient' | 'pick' | 'onInvalid' | 'at' | 'atField' | 'atMissing'
+    | 'field'
+    | 'add'
+    | 'schema'
+    | 'lenient'
+    | 'pick'
+    | 'onInvalid'
+    | 'at'
+    | 'atField'
+    | 'atMissing'
+    | 'redact'
+    | 'redactKey'
+    | 'redactAll'
   > {
   /** Receives such records, each with its newline. One that is too long arrives in pieces. */
   onReject?: ((lines: Uint8Array) => void) | undefined;
@@ -43,7 +54,7 @@ const MESSAGE_NAME = 'message';
 
 /** Enriches the bytes that it is given, synchronously and in this thread. */
 export class LineEnricher {
-  readonly counts = emptyCounts();
+  readonly counts: EnrichCounts;
   readonly #runner: ChunkRunner;
   readonly #slot: Slot;
   readonly #buffer: ChunkBuffer;
@@ -59,6 +70,7 @@ export class LineEnricher {
     onReject?: (lines: Uint8Array) => void,
     sizes: EnricherSizes = {},
   ) {
+    this.counts = emptyCounts(options.redaction !== undefined);
     const maxLineBytes = sizes.maxLineBytes ?? maxRecordBytes(options);
     const layout = layOut({
       file,
@@ -142,6 +154,9 @@ const OPTION_NAMES: readonly string[] = [
   'at',
   'atField',
   'atMissing',
+  'redact',
+  'redactKey',
+  'redactAll',
 ] satisfies (keyof EnricherOptions)[];
 
 /**

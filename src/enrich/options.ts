@@ -28,6 +28,7 @@ import {
   type SchemaName,
 } from './members.js';
 import type { RecordQuery } from './query.js';
+import { parseRedaction, type Redaction, type RedactionRequest } from './redaction.js';
 
 export { type AddressPick, FORMAT_NAMES, type FormatName, PICKS } from './choices.js';
 
@@ -147,6 +148,8 @@ export interface EnrichOptions {
   searchesStrings?: boolean | undefined;
   /** For text: by what roles one of several addresses is chosen. Default: they have none. */
   roles?: TextRoles | undefined;
+  /** How addresses are hidden, if they are. */
+  redaction?: Redaction | undefined;
   /** Whether the places of addresses are put out in place of the records, see locate.ts. */
   locates?: boolean | undefined;
   /** What to do instead of adding results to the records, if anything. */
@@ -303,7 +306,7 @@ export function checkAdd(names: readonly string[] | undefined): Addable[] {
 }
 
 /** What a caller asks for. The library's options have these names; the command line has them as flags. */
-export interface RequestedOptions {
+export interface RequestedOptions extends RedactionRequest {
   /** The format of the input; default `jsonl`. */
   format?: FormatName | undefined;
   /** The name of a log, which sets the format, fields, leniency and pick; see docs/logs.md. */
@@ -575,6 +578,7 @@ function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: L
     pick,
     searchesStrings: log?.strings || inText,
     roles: rolesOf(requested),
+    redaction: parseRedaction(requested, delimiter, add ?? [], nameOf),
     ...dates,
   };
 }

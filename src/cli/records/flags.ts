@@ -1,11 +1,12 @@
 /** The flags of the commands that process records, and the options that they mean. */
-
+import { readFileSync } from 'node:fs';
 import { knownLogs } from '../../enrich/known-logs.js';
 import type { Logs } from '../../enrich/logs.js';
 import { addable, SCHEMA_NAMES } from '../../enrich/members.js';
 import {
   FORMAT_NAMES,
   type FormatName,
+  INVALID_POLICIES,
   type InputOptions,
   MISSING_DATES,
   PICKS,
@@ -13,7 +14,8 @@ import {
   type RequestedOptions,
 } from '../../enrich/options.js';
 import { COMPRESSIONS } from '../../enrich/output/compress.js';
-import { EXIT, misuse } from '../../errors.js';
+import { AtlasError, causedError, EXIT, misuse } from '../../errors.js';
+import { checkPrivate } from '../../files.js';
 import { MAX_JOBS } from '../../limits.js';
 import { type FlagTable, type Invocation, LANG_FLAG, type OptionValues, print, table, text } from '../command.js';
 
@@ -117,6 +119,34 @@ export const ADD_FLAGS: FlagTable = {
   lang: LANG_FLAG,
 };
 
+/** The flags that say what becomes of records that are not valid. */
+export const POLICY_FLAGS = {
+  'on-invalid': {
+    value: 'POLICY',
+    choices: INVALID_POLICIES,
+    help: 'for a line that is not a JSON object, or a record that does not match the header: keep (default), drop, or fail (exit code 4)',
+  },
+  rejects: { value: 'FILE', help: 'also write such lines to FILE' },
+  'none-ok': { help: 'exit code 0, not 4, if no record of all inputs has an address' },
+} as const satisfies FlagTable;
+
+/** The flags that hide addresses. */
+export const REDACT_FLAGS = {
+  redact: {
+    value: 'HOW',
+    choices: {
+      drop: 'null in JSON, an empty cell, - in logs, [redacted] in text',
+      truncate: 'zeros after the first 24 bits of IPv4 and 48 of IPv6 addresses; truncate:16,32 for others',
+      ipcrypt: 'encrypted into an IPv6 address (draft-denis-ipcrypt); needs --redact-key',
+      'ipcrypt-pfx': 'encrypted so that networks stay together; needs --redact-key',
+    },
+    hasOthers: true,
+    help: 'hide the addresses in the fields, and in text all, in the output and the rejects:',
+  },
+  'redact-key': { value: 'FILE', help: 'the key of ipcrypt or ipcrypt-pfx; "ipatlas redact --new-key FILE" makes one' },
+  'redact-all': { help: 'hide all addresses in any value or text of a record; keys of JSON stay' },
+} as const satisfies FlagTable;
+
 /** The flags of the outputs. */
 export const OUTPUT_FLAGS = {
   output: {
@@ -170,8 +200,33 @@ export function requestedOptions(values: OptionValues): RequestedOptions {
     onInvalid: values['on-invalid'],
     atField: values['at-field'],
     atMissing: values['at-missing'],
+    redact: values.redact,
+    redactKey: readRedactKey(values),
+    redactAll: values['redact-all'],
+    reverse: values.reverse,
   };
   return requested as RequestedOptions;
+}
+
+/** Reads the key that addresses are encrypted with: its bytes, or their hexadecimal digits. */
+function readRedactKey(values: OptionValues): Uint8Array | undefined {
+  const path = text(values, 'redact-key');
+  if (path === undefined) return undefined;
+  let key: Buffer;
+  try {
+    checkPrivate(path);
+    key = readFileSync(path);
+  } catch (error) {
+    if (error instanceof AtlasError) throw error;
+    throw causedError(
+      'E_CONFIG',
+      `the key ${path} cannot be read`,
+      error,
+      'make one with "ipatlas redact --new-key FILE"',
+    );
+  }
+  const digits = key.toString('latin1').trim();
+  return /^([0-9a-f]{32}){1,2}$/i.test(digits) ? Buffer.from(digits, 'hex') : key;
 }
 
 /** The names of logs of a command line with --logs. */

@@ -140,9 +140,8 @@ function targetsOf(values: OptionValues, inputs: readonly string[]): Target[] {
   return [{ name: '--output', inputs, output: outputPath(values), compression: compressionOf(values) }];
 }
 
-/** Parses and checks the command line, and the inputs that it names. @throws AtlasError */
-export function planOf(invocation: Invocation): RecordPlan {
-  const { values, positionals } = invocation;
+/** Parses and checks the command line of a command without a database, and the inputs that it names. @throws AtlasError */
+export function planWithoutDatabase({ values, positionals }: Invocation): RecordPlan {
   const options = enrichOptionsOf(values);
   const jobs = wholeNumber(values, 'jobs', 0, MAX_JOBS) || Math.min(availableParallelism(), MAX_JOBS);
   const all = targetsOf(values, positionals.length === 0 ? [STDIN_PATH] : positionals);
@@ -157,11 +156,16 @@ export function planOf(invocation: Invocation): RecordPlan {
   const [rejects, stats] = ['rejects', 'stats'].map((flag) => parseSideOutput(values, flag, inputs, usesStdout));
   for (const kind of new Set(targets.map(({ compression }) => compression)))
     if (kind !== undefined) checkCompression(kind);
-  // Last, so that only a valid command line is answered from the seed. Without a database, no output is opened.
-  const isPast = (options.at ?? options.atField) !== undefined;
-  const database = isPast ? invocation.dataDir : databaseOf(invocation);
   if (targets.length < all.length)
     printNotice(`ipatlas: ${counted(all.length - targets.length, 'input')} passed over, because the files exist\n`);
   const folder = text(values, 'output-dir');
-  return { database, total, options, guess: recognitionOf(values), jobs, targets, folder, rejects, stats };
+  return { database: undefined, total, options, guess: recognitionOf(values), jobs, targets, folder, rejects, stats };
+}
+
+/** Does the same for a command that looks addresses up, and finds the database. @throws AtlasError */
+export function planOf(invocation: Invocation): RecordPlan & { database: string } {
+  const plan = planWithoutDatabase(invocation);
+  // Last, so that only a valid command line is answered from the seed. Without a database, no output is opened.
+  const isPast = (plan.options.at ?? plan.options.atField) !== undefined;
+  return { ...plan, database: isPast ? invocation.dataDir : databaseOf(invocation) };
 }

@@ -1,8 +1,8 @@
 /** Runs a command that processes records. */
 import { seedFacts } from '../../database/origin.js';
-import { type EnrichCounts, emptyCounts, warningOf } from '../../enrich/counts.js';
+import { type EnrichCounts, emptyCounts, type HidingCounts, warningOf } from '../../enrich/counts.js';
 import type { EnrichRequest } from '../../enrich/enrich.js';
-import { hasFields } from '../../enrich/options.js';
+import { hasFields, type InputOptions } from '../../enrich/options.js';
 import type { Output } from '../../enrich/output/output.js';
 import { showProgress, summaryText } from '../../enrich/progress.js';
 import { EXIT } from '../../errors.js';
@@ -10,7 +10,7 @@ import { makeFolder } from '../../files.js';
 import type { Damage } from '../../history/over-time.js';
 import { endBySignal, watchStopSignals } from '../../signals.js';
 import { isTerminal, STANDARD_FD } from '../../standard-streams.js';
-import { grouped } from '../../text-table.js';
+import { counted, grouped } from '../../text-table.js';
 import { NOTES, printNote, printNotice } from '../command.js';
 import { awaitReaders, OutputClosed, openOutput, openSideOutput } from './outputs.js';
 import { type RecordPlan, STDOUT_PATH } from './plan.js';
@@ -33,6 +33,19 @@ function damageText({ damaged_history: count }: EnrichCounts, damage: readonly D
     `ipatlas: E_DAMAGED: ${grouped(count)} ${count === 1 ? 'address has' : 'addresses have'} no result, because the history of their dates is damaged; ` +
     `all others have theirs. Restore the files of these days, then run this again:\n${days.join('')}`
   );
+}
+
+/** Says how many addresses were hidden, and how many records have others. */
+function hiddenText({ hidden }: HidingCounts, { redaction, input }: InputOptions): string {
+  const { addresses, searched_records, records_with_others } = hidden;
+  const advice = redaction?.isOfAll === true || input.kind === 'text' ? '' : '; --redact-all hides these, too';
+  const searched = `${counted(searched_records, 'record')} searched for others`;
+  const verb = records_with_others === 1 ? 'has' : 'have';
+  const others =
+    records_with_others === 0
+      ? `none in ${searched}`
+      : `of ${searched}, ${grouped(records_with_others)} still ${verb} text that looks like one${advice}`;
+  return `ipatlas: ${counted(addresses, 'address', 'addresses')} hidden; ${others}\n`;
 }
 
 /** Says what a complete run has not found. @returns the exit code */
@@ -83,7 +96,7 @@ export async function runPlan(
   const rejects = openSideOutput(rejected);
   const stats = openSideOutput(counted);
   releasePipes();
-  const counts = emptyCounts();
+  const counts = emptyCounts(plan.options.redaction !== undefined);
   const shared = { rejects, counts, signal: signals.signal, kept: {} };
   const startedAt = process.uptime();
   const stopProgress = startProgress(plan, counts);
@@ -106,7 +119,9 @@ export async function runPlan(
       output = undefined;
     }
     const { fields, input, lenient } = plan.guess?.options ?? plan.options;
-    warning = warningOf(counts, hasFields(input) ? fields : [], lenient === true);
+    // Without a database, no address has a country.
+    const isLookedUp = plan.database !== undefined || counts.found + counts.no_country === 0;
+    warning = isLookedUp ? warningOf(counts, hasFields(input) ? fields : [], lenient === true) : undefined;
     stopProgress();
     await finish?.(counts);
   } catch (error) {
@@ -117,11 +132,12 @@ export async function runPlan(
     signals.stop();
     output?.abandon();
     rejects?.commit();
-    const facts = { ...counts, seconds: seconds(), warning, ...seedFacts(plan.database) };
+    const facts = { ...counts, seconds: seconds(), warning, ...(plan.database && seedFacts(plan.database)) };
     await stats?.write(Buffer.from(`${JSON.stringify(facts)}\n`));
     stats?.commit();
   }
   if (finish === undefined) printNotice(summaryText(counts, seconds()));
+  if ('hidden' in counts) printNotice(hiddenText(counts as HidingCounts, plan.options));
   if (warning !== undefined) printNotice(`ipatlas: warning: ${warning}\n`);
   const received = signals.received();
   if (received === undefined) return verdict(plan, counts, damage);

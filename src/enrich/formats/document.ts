@@ -309,7 +309,10 @@ export class JsonDocument implements Splitter {
     if (problem === 'is not an object') this.#checkSyntax(chunk, from, item);
     const error = this.#onInvalid === 'fail' ? this.#itemError(chunk, from, problem) : undefined;
     slot.skipTo(Math.min(to + 1, slot.recordsEnd), this.#onInvalid === 'keep');
-    return { rejects: Buffer.concat([Buffer.from(item.toString('latin1').trim(), 'latin1'), NEWLINE]), error };
+    const text = Buffer.from(this.#kernel.withoutAddresses(slot, from, to))
+      .toString('latin1')
+      .trim();
+    return { rejects: Buffer.concat([Buffer.from(text, 'latin1'), NEWLINE]), error };
   }
 
   /** Returns the error for an item that is too long. */
@@ -317,10 +320,14 @@ export class JsonDocument implements Splitter {
     return this.#itemError(chunk, from, problem!);
   }
 
-  /** Applies the policy to a piece of an item that is too long. */
-  pieceResult({ slot }: Chunk, { from, to, kind, isWhole }: Passage): { output: Uint8Array; rejects: Uint8Array } {
+  /** Applies the policy to a piece of an item that is too long. @param text that of the piece */
+  pieceResult(
+    { slot }: Chunk,
+    { to, kind, isWhole }: Passage,
+    text: Uint8Array,
+  ): { output: Uint8Array; rejects: Uint8Array } {
     if (kind === 'first') this.#items++;
-    const bytes = slot.input.subarray(from, slot.input[to - 1] === ITEM_END ? to - 1 : to);
+    const bytes = slot.input[to - 1] === ITEM_END && text.length > 0 ? text.subarray(0, -1) : text;
     const rejects = isWhole ? Buffer.concat([bytes, NEWLINE]) : bytes;
     if (this.#onInvalid !== 'keep') return { output: NO_BYTES, rejects };
     const output = kind === 'first' && this.#needsComma ? Buffer.concat([Buffer.from(','), bytes]) : bytes;

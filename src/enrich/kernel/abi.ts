@@ -264,6 +264,14 @@ export const DAMAGED_STATE = 0xfffe;
 export const NOT_A_RECORD = 1;
 export const OBJECT_MISSING = 2;
 
+// How addresses are hidden.
+export const HIDE_DROP = 1;
+export const HIDE_TRUNCATE = 2;
+export const HIDE_CIPHER = 3;
+/** Spans of input that are hidden together, and the bytes of one. A record with more is text, all of whose addresses are hidden. */
+export const SPANS = 16_384;
+export const SPAN_BYTES = 32;
+
 // An address of a record, as a run that locates addresses puts it out; a record without one has an entry with an empty text.
 /** The first byte of its record, and its text, in the input. */
 export const LOCATED_RECORD = 0;
@@ -310,7 +318,11 @@ export const SLOT_CELLS = 52;
 export const SLOT_MISSING_DATE = 56;
 /** Out: addresses of the last run for whose dates the history is damaged. */
 export const SLOT_DAMAGED_HISTORY = 60;
-export const SLOT_BYTES = 64;
+/** Out: addresses that were hidden; records that were searched for other addresses, and that have some. */
+export const SLOT_HIDDEN = 64;
+export const SLOT_SEARCHED = 68;
+export const SLOT_OTHERS = 72;
+export const SLOT_BYTES = 76;
 
 // Roles of addresses in text, the best first: the own label of a log, of which the last one in a line counts; versions and masks last.
 export const ROLE_OWN = 0;

@@ -1,9 +1,11 @@
 /** Runs the kernel, a WebAssembly module compiled from assembly/, in a memory that layout.ts has laid out. */
 import { LABELS, NETWORKS } from '../../rangefile/partitions.js';
 import type { NetworkFile, UnreadColumns } from '../../rangefile/reader.js';
-import type { EnrichCounts } from '../counts.js';
+import { addressCipher, type CipherName } from '../address-cipher.js';
+import type { EnrichCounts, HidingCounts } from '../counts.js';
 import { type Addable, otherPartitionOf } from '../members.js';
 import type { NetworkCount } from '../query.js';
+import type { Redaction } from '../redaction.js';
 import * as abi from './abi.js';
 import type { KernelLayout, SlotPlace } from './layout.js';
 import { columnValues, countedNetworks } from './rows.js';
@@ -15,6 +17,7 @@ interface Exports {
   readonly hasTables6: WebAssembly.Global;
   resetTemplates(): void;
   run(slot: number): number;
+  hideInput(slot: number, from: number, to: number): void;
   dayOfText(from: number, to: number): number;
   findRecords(from: number, to: number, state: number): number;
   findLine(from: number, to: number): number;
@@ -134,6 +137,11 @@ export class Slot {
     counts.invalid_line += this.#get(abi.SLOT_INVALID_LINE);
     counts.missing_date += this.#get(abi.SLOT_MISSING_DATE);
     counts.damaged_history += this.#get(abi.SLOT_DAMAGED_HISTORY);
+    const { hidden } = counts as Partial<HidingCounts>;
+    if (hidden === undefined) return;
+    hidden.addresses += this.#get(abi.SLOT_HIDDEN);
+    hidden.searched_records += this.#get(abi.SLOT_SEARCHED);
+    hidden.records_with_others += this.#get(abi.SLOT_OTHERS);
   }
 }
 
@@ -170,6 +178,13 @@ function sumOfThreads({ buffer }: WebAssembly.Memory, areas: readonly number[], 
   return Array.from({ length }, (_, index) => threads.reduce((sum, counts) => sum + Number(counts[index]), 0));
 }
 
+/** Bytes of an address for a cipher. */
+const ADDRESS_BYTES = 16;
+
+function isCiphered(redaction: Redaction | undefined): redaction is Redaction & { how: CipherName; key: Uint8Array } {
+  return redaction?.key !== undefined;
+}
+
 /** The state of {@link Kernel.findRecords} at the beginning of a record; the bit of a state that is set in quotes. */
 export const RECORD_START = 2;
 export const IN_QUOTES = 1;
@@ -188,7 +203,19 @@ export class Kernel {
    * @param unread the columns that were not read yet
    */
   constructor(layout: KernelLayout, module: WebAssembly.Module, thread = 0, unread?: UnreadColumns) {
-    const env = { memory: layout.memory, readIPv6: () => this.makeTables6() };
+    const { redaction } = layout;
+    const cipher = isCiphered(redaction) && addressCipher(redaction.how, redaction.key, redaction.isReverse);
+    const env = {
+      memory: layout.memory,
+      readIPv6: () => this.makeTables6(),
+      // A copy, because OpenSSL takes no memory that threads share.
+      encrypt: (at: number, count: number) => {
+        const room = new Uint8Array(layout.memory.buffer, at, ADDRESS_BYTES * count);
+        const addresses = Uint8Array.from(room);
+        if (cipher) cipher(addresses);
+        room.set(addresses);
+      },
+    };
     const instance = new WebAssembly.Instance(module, { env });
     this.#exports = instance.exports as unknown as Exports;
     this.#layout = layout;
@@ -247,6 +274,17 @@ export class Kernel {
       isRecord: this.#exports.isRecord() !== 0,
       state: this.#exports.cellState(),
     };
+  }
+
+  /** Returns a part of a slot's input without its addresses, if they are hidden; overwrites the output. The counts are those of a run. */
+  withoutAddresses(slot: Slot, from: number, to: number): Uint8Array {
+    if (this.#layout.redaction === undefined) return slot.input.subarray(from, to);
+    slot.clear();
+    const { header, input } = slot.place;
+    this.#exports.hideInput(header, input + from, input + to);
+    const text = Uint8Array.from(slot.output);
+    slot.clear();
+    return text;
   }
 
   /** Starts to find the ends of JSON objects, see assembly/objects.ts. */

@@ -22,8 +22,9 @@ import {
 } from '../options.js';
 import { passesOthers, queriedMembers, type RecordQuery, selects } from '../query.js';
 import { type EnrichRanges, isOverTime, openedLabels } from '../ranges.js';
+import type { Redaction } from '../redaction.js';
 import * as abi from './abi.js';
-import { countryAnswers, memberDay, placeInserts } from './inserts.js';
+import { countryAnswers, memberDay, placeInserts, placeTexts } from './inserts.js';
 import { ipv4Forms } from './ipv4-forms.js';
 import { buildKeyTree, type KeyTree, stepsIntoArrays } from './key-tree.js';
 import { MemoryPlan } from './memory-plan.js';
@@ -51,6 +52,8 @@ export interface KernelLayout {
   /** The settings of all threads, and those that differ by thread: its working areas. */
   settings: Settings;
   threads: Settings[];
+  /** How addresses are hidden, if they are. */
+  redaction: Redaction | undefined;
   /** The shape of a table, see `SHAPE_…` in abi.ts, and the target of each field, 4 bytes each. */
   shape: number;
   fieldTargets: number;
@@ -356,11 +359,15 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     pick: PICKS[options.pick ?? 'public'],
     searchesStrings: Number(options.searchesStrings === true),
     ...placeRoles(plan, options.roles),
+    ...placeHiding(plan, options),
     isLenient: Number(options.lenient === true),
     maxLenientBytes: MAX_LENIENT_BYTES,
     maxAddressLength: MAX_ADDRESS_LENGTH,
     ipv4Forms: plan.place(ipv4Forms()),
-    decimals: openMembers(askedMembers(options), openedLabels(file)).length === 0 ? 0 : plan.place(decimalTexts()),
+    decimals:
+      options.redaction === undefined && openMembers(askedMembers(options), openedLabels(file)).length === 0
+        ? 0
+        : plan.place(decimalTexts()),
     maxDepth: MAX_JSON_DEPTH,
   } satisfies Settings;
   return {
@@ -370,6 +377,48 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     resultCount: inserts.resultCount,
     counted:
       isCounted && rows?.others ? { length: rows.numberCount, blocks: rows.blocks, others: rows.others } : undefined,
+  };
+}
+
+const HIDES: Record<Redaction['how'], number> = {
+  drop: abi.HIDE_DROP,
+  truncate: abi.HIDE_TRUNCATE,
+  ipcrypt: abi.HIDE_CIPHER,
+  'ipcrypt-pfx': abi.HIDE_CIPHER,
+};
+
+/** What an address in text is replaced with if it is dropped. */
+const DROPPED = '[redacted]';
+
+/** Bytes of output for each of input at most: of `::1` and a separator, another address and its brackets, or `[redacted]`, is made. */
+const CIPHER_GROWTH = 11;
+const OTHER_GROWTH = 3;
+
+/** Returns the bytes of output that a byte of input takes at most without the results. */
+export function growthOf({ redaction }: EnrichOptions): number {
+  if (redaction === undefined) return 1;
+  return HIDES[redaction.how] === abi.HIDE_CIPHER ? CIPHER_GROWTH : OTHER_GROWTH;
+}
+
+/** Returns what takes the place of a value that is dropped. */
+function emptyValue(input: KernelInput): string {
+  if (FORMATS[input.kind] === abi.FORMAT_JSON) return 'null';
+  return hasUnset(input) || input.kind === 'combined' ? UNSET : '';
+}
+
+function placeHiding(plan: MemoryPlan, options: EnrichOptions): Settings {
+  const { redaction, input = JSON_LINES } = options;
+  if (redaction === undefined) return {};
+  const [cut4, cut6] = redaction.widths;
+  const { table } = placeTexts(plan, [emptyValue(input), DROPPED]);
+  return {
+    hides: HIDES[redaction.how],
+    hidesAll: Number(redaction.isOfAll),
+    cut4,
+    cut6,
+    growth: growthOf(options),
+    emptyText: table,
+    foundText: table + abi.TEXT_BYTES,
   };
 }
 
@@ -386,6 +435,7 @@ function reserveAreas(
   counts: Settings,
   keepsAddresses: boolean,
   resultCount: number,
+  isHiding: boolean,
 ): Settings {
   const lines = abi.BATCH_VALUES + abi.VECTOR_LINES;
   // A batch is full by its fields; a line can have a date and other values besides.
@@ -406,6 +456,10 @@ function reserveAreas(
     ...counts,
     unread: plan.reserve(4),
     lastMembers: plan.reserve(4 * resultCount),
+    spans: isHiding ? plan.reserve(abi.SPAN_BYTES * abi.SPANS) : 0,
+    cipherBytes: isHiding ? plan.reserve(16 * abi.SPANS) : 0,
+    offsetsOfValues: isHiding ? plan.reserve(4 * values) : 0,
+    spansOfValues: isHiding ? plan.reserve(abi.SPAN_BYTES * values) : 0,
     template: plan.reserve(abi.TEMPLATE_ENTRIES * abi.TEMPLATE_ENTRY_BYTES),
   };
 }
@@ -421,6 +475,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const plan = request.plan ?? new MemoryPlan(threadCount > 1);
   const { settings, tree, unreadHighs, resultCount, counted } = placeShared(plan, request);
   const { file, options } = request;
+  const growth = growthOf(options);
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
   const networkCounts = counted && Array.from({ length: threadCount }, () => plan.reserve(8 * counted.length));
@@ -432,6 +487,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
       { recordCounts: recordCounts?.[thread] ?? 0, networkCounts: networkCounts?.[thread] ?? 0 },
       keepsAddresses,
       resultCount,
+      options.redaction !== undefined,
     ),
   );
   const reserveSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({
@@ -442,19 +498,20 @@ export function layOut(request: LayoutRequest): KernelLayout {
     output: plan.reserveBuffer(abi.SLACK_BYTES + outputBytes + abi.SLACK_BYTES) + abi.SLACK_BYTES,
     outputBytes,
     // A record of a sequence may get a newline.
-    rejects: plan.reserveBuffer(keepsRejects ? 2 * inputBytes + abi.SLACK_BYTES : 0),
+    rejects: plan.reserveBuffer(keepsRejects ? (growth + 1) * inputBytes + abi.SLACK_BYTES : 0),
   });
   // The results more than double a chunk of very short lines. Its output then comes in parts.
   const { longestInsert, shape, fieldTargets } = settings;
   const slots = Array.from({ length: slotCount }, () =>
-    reserveSlot(chunkBytes, locatedBytes(options, chunkBytes) + 2 * chunkBytes + longestInsert),
+    reserveSlot(chunkBytes, locatedBytes(options, chunkBytes) + (growth + 1) * chunkBytes + longestInsert),
   );
   // At least a byte order mark.
   const largeBytes = Math.max(maxLineBytes + chunkBytes, 3);
-  const large = reserveSlot(largeBytes, locatedBytes(options, largeBytes) + largeBytes + longestInsert);
+  const large = reserveSlot(largeBytes, locatedBytes(options, largeBytes) + growth * largeBytes + longestInsert);
   return {
     memory: plan.build(),
     settings,
+    redaction: options.redaction,
     unreadHighs,
     shape,
     fieldTargets,

@@ -3,8 +3,9 @@
  * parsed (values.ts), then all are looked up (lookup.ts), then all lines are put out. A lookup mostly waits for memory, and
  * this way many wait together.
  */
-import { BATCH_VALUES, FORMAT_JSON, INSERT_BYTES, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK } from '../abi';
+import { BATCH_VALUES, FORMAT_JSON, INSERT_BYTES, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK, SPAN_BYTES } from '../abi';
 import { isBlank, NEWLINE } from './ascii';
+import { hideLines, isUnsearched } from './hide';
 import { hasRequiredObjects, putObject } from './inner';
 import { locateBatch, putInvalid } from './locate';
 import { isCountry, keptOfValue } from './lookup';
@@ -14,11 +15,13 @@ import {
   fieldCount,
   fieldTargets,
   format,
+  hides,
   inserts,
   lines,
   locates,
   longestInsert,
   networkCounts,
+  offsetsOfValues,
   passesOthers,
   recordCount,
   recordCounts,
@@ -27,6 +30,7 @@ import {
   rows4,
   selected,
   selectedNetworks,
+  spansOfValues,
   terminator,
   valueCount,
   valueOffsets,
@@ -46,6 +50,7 @@ import {
   rejectLine,
 } from './slot';
 import {
+  FORGOTTEN,
   LINE_CLOSE,
   LINE_END,
   LINE_FIRST_REPLACED,
@@ -214,7 +219,7 @@ function endSpecialLine(line: usize, value: usize): bool {
     return true;
   }
   for (let field: u32 = 0; field < fieldCount; field++) countResult(load<u32>(value + (<usize>field << 2)));
-  const replaced = load<u32>(line, LINE_REPLACED_COUNT);
+  const replaced = load<u32>(line, LINE_REPLACED_COUNT) & ~FORGOTTEN;
   const allFields = ~(<u64>0) >> (64 - <u64>fieldCount);
   if (results != 0) {
     putObject(results, open, createsObjects ? resultFields(value) : allFields, value);
@@ -241,6 +246,12 @@ export function flushBatch(): usize {
     isOutputFull = full != 0;
     return full;
   }
+  const isHiding = hides != 0;
+  if (isHiding) {
+    const valuesOfLines = <usize>(count * valueCount);
+    memory.copy(offsetsOfValues, values, valuesOfLines << 2);
+    memory.fill(spansOfValues, 0, valuesOfLines * SPAN_BYTES);
+  }
   lookUpValues(count);
   const isSpecial = selected != 0 || results != 0 || terminator != NEWLINE;
   const linesEnd = lines + <usize>count * LINE_BYTES;
@@ -249,6 +260,7 @@ export function flushBatch(): usize {
   for (let line = lines; line < linesEnd; line += LINE_BYTES) {
     value += valueBytes;
     const isLast = !hasRoom(load<u32>(line, LINE_END), longestInsert);
+    if (isHiding && !isLast && isUnsearched(line)) hideLines(<u32>((line - lines) / LINE_BYTES), count);
     if (isLast || isSpecial || load<u32>(line, LINE_REPLACED_COUNT) != 0) {
       if (!isLast && endSpecialLine(line, value)) continue;
       isOutputFull = true;

@@ -69,19 +69,31 @@ export function blockPrefix(kept: usize): u32 {
   return max(prefix, 96 + prefix4(<u32>low, row));
 }
 
-/** Puts out an IPv6 address in the form of RFC 5952. */
-function putIPv6(high: u64, low: u64): void {
+/** Puts out an IPv4 address. */
+export function putIPv4(address: u32): void {
+  putDecimal(address >> 24);
+  putByte(<u8>DOT);
+  putDecimal((address >> 16) & 255);
+  putByte(<u8>DOT);
+  putDecimal((address >> 8) & 255);
+  putByte(<u8>DOT);
+  putDecimal(address & 255);
+}
+
+/** Puts out an IPv6 address in the form of RFC 5952. @param isDotted whether the last 32 bits are an IPv4 address */
+export function putIPv6(high: u64, low: u64, isDotted: bool): void {
+  const count: u32 = isDotted ? 6 : 8;
   // The longest run of zero groups, the first of equally long ones; a single one is not shortened.
   let runAt: u32 = 8;
   let runLength: u32 = 1;
   let zeros: u32 = 0;
-  for (let i: u32 = 0; i < 8; i++) {
+  for (let i: u32 = 0; i < count; i++) {
     zeros = groupOf(high, low, i) == 0 ? zeros + 1 : 0;
     if (zeros <= runLength) continue;
     runLength = zeros;
     runAt = i + 1 - zeros;
   }
-  for (let i: u32 = 0; i < 8; ) {
+  for (let i: u32 = 0; i < count; ) {
     if (i == runAt) {
       putByte(<u8>COLON);
       putByte(<u8>COLON);
@@ -91,6 +103,9 @@ function putIPv6(high: u64, low: u64): void {
     if (i > 0 && i != runAt + runLength) putByte(<u8>COLON);
     putHex(groupOf(high, low, i++));
   }
+  if (!isDotted) return;
+  if (runAt + runLength != count) putByte(<u8>COLON);
+  putIPv4(<u32>low);
 }
 
 @inline function groupOf(high: u64, low: u64, i: u32): u32 {
@@ -102,18 +117,12 @@ export function putBlock(kept: usize, prefix: u32): void {
   const low = load<u64>(kept, KEPT_LOW);
   if (load<u32>(kept, KEPT_FAMILY) == IPV4) {
     const address: u32 = prefix == 0 ? 0 : <u32>low & (<u32>-1 << (32 - prefix));
-    putDecimal(address >> 24);
-    putByte(<u8>DOT);
-    putDecimal((address >> 16) & 255);
-    putByte(<u8>DOT);
-    putDecimal((address >> 8) & 255);
-    putByte(<u8>DOT);
-    putDecimal(address & 255);
+    putIPv4(address);
   } else {
     const all = <u64>-1;
     const highMask: u64 = prefix == 0 ? 0 : prefix >= 64 ? all : all << <u64>(64 - prefix);
     const lowMask: u64 = prefix <= 64 ? 0 : all << <u64>(128 - prefix);
-    putIPv6(load<u64>(kept, KEPT_HIGH) & highMask, low & lowMask);
+    putIPv6(load<u64>(kept, KEPT_HIGH) & highMask, low & lowMask, false);
   }
   putByte(SLASH);
   putDecimal(prefix);

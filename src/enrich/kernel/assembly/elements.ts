@@ -14,11 +14,12 @@ import {
 } from '../abi';
 import { NO_ADDRESS } from './address';
 import { CLOSING_BRACE, CLOSING_BRACKET, isBlank, OPENING_BRACE, OPENING_BRACKET, QUOTE } from './ascii';
+import { hideJson } from './hide';
 import { isSameKey } from './keys';
 import { locateString } from './locate';
 import { addCandidate, parseString } from './lookup';
 import { memberEnd } from './members';
-import { fieldSteps, recordCount, searchesStrings } from './settings';
+import { fieldSteps, hides, recordCount, searchesStrings } from './settings';
 import { closingQuote } from './strings';
 import { queryStringText } from './values';
 
@@ -59,7 +60,8 @@ function hasEachStep(field: u32): bool {
 /** Takes a value. Returns whether no further one is needed. */
 function take(element: usize): bool {
   if (isLocating) {
-    locateString(element);
+    if (hides != 0) hideJson(element);
+    else locateString(element);
     return false;
   }
   if (candidateFor == 0) {
@@ -148,7 +150,7 @@ export function queryElements(value: usize, field: u32, colon: usize): bool {
   return found != 0;
 }
 
-/** Locates the addresses of all values of a field in an array. */
+/** Locates or hides the addresses of all values of a field in an array. */
 export function locateElements(field: u32, colon: usize): void {
   isLocating = true;
   follow(field, colon);

@@ -15,6 +15,7 @@ export { dayOfText } from './dates';
 export { lastObjectEnd, objectEnd, startObject } from './objects';
 export { closingBracket, itemsEnd, splitItems, startItems, strayItemEnd } from './items';
 export * from './settings';
+export { hideInput } from './slot';
 export { makeTables, makeTables6 } from './tables';
 export { resetTemplates } from './template';
 

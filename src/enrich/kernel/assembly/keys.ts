@@ -85,13 +85,21 @@ export function isSameKey(open: usize, close: usize, wanted: usize, length: usiz
 /**
  * Notes a key of the current line. Of equal keys the last one counts, as in JSON.parse, so what was found below an earlier
  * one is forgotten.
+ *
+ * @returns whether something was
  */
-export function noteKey(node: u32, colon: usize): void {
+export function noteKey(node: u32, colon: usize): bool {
   const at = nodeAt(node);
+  let isEqual = false;
   const first = load<u32>(at, NODE_FIRST_TARGET);
   const end = load<u32>(at, NODE_TARGETS_END);
-  for (let target = first; target < end; target++) store<u32>(valueOffsets + (<usize>target << 2), 0);
+  for (let target = first; target < end; target++) {
+    const offset = valueOffsets + (<usize>target << 2);
+    if (load<u32>(offset) != 0) isEqual = true;
+    store<u32>(offset, 0);
+  }
   if (load<u32>(at, NODE_IS_TARGET) != 0) store<u32>(valueOffsets + (<usize>first << 2), <u32>colon);
+  return isEqual;
 }
 
 /** Forgets the values of a line. */

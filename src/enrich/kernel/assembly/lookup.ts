@@ -31,6 +31,7 @@ import {
 } from '../abi';
 import { high, IPV4, low, NO_ADDRESS, textEnd, textStart } from './address';
 import { QUOTE } from './ascii';
+import { storeSpan } from './hide';
 import { longestText, parseText } from './lenient';
 import {
   buckets4,
@@ -55,6 +56,7 @@ import {
   rows4,
   rows6,
   scratch,
+  spansOfValues,
   start4,
   steps,
   timelines,
@@ -183,6 +185,7 @@ function recordOfTimeline(timeline: u32, state: u32): u32 {
  */
 @inline export function queryValue(value: usize, family: u32): bool {
   if (keptOfValues != 0 && family != NO_ADDRESS) keepAddress(keptOfValue(value), family);
+  if (spansOfValues != 0 && family != NO_ADDRESS) storeSpan(spansOfValues + ((value - values) << 3), textStart, textEnd, family);
   return addQuery(value, family);
 }
 

@@ -91,7 +91,8 @@ export function putKeptMembers(open: usize, close: usize, first: usize, count: u
     if (isReplaced(from)) count--;
     else {
       if (left) putByte(<u8>COMMA);
-      put(from, end - from);
+      skipInputTo(from);
+      putInputTo(end);
       left = true;
     }
     from = end + 1;

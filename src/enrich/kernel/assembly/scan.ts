@@ -43,8 +43,9 @@ import {
   spread,
 } from './masks';
 import { checkFractions, checkNumbers, lastLeadingZeros, numberOpen, resetNumbers } from './numbers';
-import { comparesAllKeys, keyLengths, maxDepth, stack, terminator } from './settings';
+import { comparesAllKeys, hides, keyLengths, maxDepth, stack, terminator } from './settings';
 import { openingQuote } from './strings';
+import { FORGOTTEN } from './values';
 
 /** What an opening bracket or brace is in. From `NODE` on it is an object that belongs to a node of the key tree. */
 const ARRAY: u32 = 0;
@@ -236,7 +237,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
         }
         const key = hasEscape ? findEscapedKey(context - NODE, open, at) : findKey(context - NODE, open, at);
         if (key < 0) continue;
-        noteKey(key, colon);
+        if (noteKey(key, colon) && hides != 0) replacedCount |= FORGOTTEN;
         if (isResultKey(key)) {
           if (firstReplaced == 0) firstReplaced = open;
           replacedCount++;

@@ -124,6 +124,19 @@ export let passesOthers: bool = false;
 /** Whether a run puts out where the addresses of its records are, `LOCATED_BYTES` each, in place of the records. */
 export let locates: bool = false;
 
+/**
+ * How addresses are hidden, a `HIDE_…` code; whether those of the whole record are, not only those of its fields; the prefix lengths that
+ * truncation leaves; a record's bytes of output for each of its input at most.
+ */
+export let hides: u32 = 0;
+export let hidesAll: bool = false;
+export let cut4: u32 = 0;
+export let cut6: u32 = 0;
+export let growth: u32 = 1;
+/** What is put in the place of a whole value, and of an address in text; `TEXT_BYTES` each. */
+export let emptyText: usize = 0;
+export let foundText: usize = 0;
+
 /** Which address counts where there are several: a `PICK_…` code. */
 export let pick: u32 = 0;
 /** Whether strings of JSON and cells of tables are free text, in which the address is anywhere. */
@@ -175,5 +188,11 @@ export let networkCounts: usize = 0;
 export let unread: usize = 0;
 /** For each node of `results`, the last member with its key, 4 bytes each. */
 export let lastMembers: usize = 0;
+/** If addresses are hidden: the spans of some lines, see hide.ts, and room for their addresses, 16 bytes each. */
+export let spans: usize = 0;
+export let cipherBytes: usize = 0;
+/** For each value of a batch, its offset, 4 bytes each, and the span of its address, `SPAN_BYTES` each. */
+export let offsetsOfValues: usize = 0;
+export let spansOfValues: usize = 0;
 /** The entries of the template of a line, `TEMPLATE_ENTRY_BYTES` each. */
 export let template: usize = 0;

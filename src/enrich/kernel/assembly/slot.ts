@@ -5,6 +5,7 @@ import {
   SLOT_CELLS,
   SLOT_COPIED,
   SLOT_FOUND,
+  SLOT_HIDDEN,
   SLOT_INVALID_ADDRESS,
   SLOT_INVALID_LINE,
   SLOT_LINES,
@@ -13,19 +14,22 @@ import {
   SLOT_MISSING_FIELD,
   SLOT_NEXT,
   SLOT_NO_COUNTRY,
+  SLOT_OTHERS,
   SLOT_OUTPUT,
   SLOT_OUTPUT_END,
   SLOT_REJECTS,
+  SLOT_SEARCHED,
   SLOT_STOPPED_AT_INVALID,
 } from '../abi';
 import { isBlank, NEWLINE } from './ascii';
-import { decimals, isSequence, keepsRejects, policy } from './settings';
+import { putHiding, startHiding } from './hide';
+import { decimals, growth, hides, isSequence, keepsRejects, policy } from './settings';
 
 /** The next byte of output, and the end of the room for it. */
 let out: usize = 0;
 let outEnd: usize = 0;
 /** Input before this address is in the output. The rest up to the current line is copied together with it. */
-let copied: usize = 0;
+export let copied: usize = 0;
 /** The next byte of rejected lines. */
 let rejects: usize = 0;
 
@@ -37,6 +41,9 @@ let missingFieldCount: u32 = 0;
 let invalidLineCount: u32 = 0;
 let missingDateCount: u32 = 0;
 let damagedHistoryCount: u32 = 0;
+let hiddenCount: u32 = 0;
+let searchedCount: u32 = 0;
+let otherCount: u32 = 0;
 /** What is wrong with the line at which the run stopped, or 0. */
 let stoppedAtInvalid: u32 = 0;
 /** The number of cells of the last record that has another number than the table has columns. */
@@ -57,6 +64,10 @@ export function openSlot(slot: usize): void {
   missingDateCount = 0;
   damagedHistoryCount = 0;
   stoppedAtInvalid = 0;
+  hiddenCount = 0;
+  searchedCount = 0;
+  otherCount = 0;
+  if (hides != 0) startHiding(copied);
 }
 
 /** Writes the header of a slot; `next` is the first line that was not processed. */
@@ -75,6 +86,21 @@ export function closeSlot(slot: usize, next: usize): void {
   store<u32>(slot, damagedHistoryCount, SLOT_DAMAGED_HISTORY);
   store<u32>(slot, stoppedAtInvalid, SLOT_STOPPED_AT_INVALID);
   store<u32>(slot, cells, SLOT_CELLS);
+  store<u32>(slot, hiddenCount, SLOT_HIDDEN);
+  store<u32>(slot, searchedCount, SLOT_SEARCHED);
+  store<u32>(slot, otherCount, SLOT_OTHERS);
+}
+
+/** Puts out a part of the input of a slot as text without its addresses. The slot's input stays as it is. */
+export function hideInput(slot: usize, from: usize, to: usize): void {
+  const next = load<u32>(slot, SLOT_NEXT);
+  const copiedTo = load<u32>(slot, SLOT_COPIED);
+  openSlot(slot);
+  copied = from;
+  startHiding(from);
+  putInputTo(to);
+  copied = copiedTo;
+  closeSlot(slot, next);
 }
 
 /** Notes the number of cells of a record that is not valid. */
@@ -102,6 +128,14 @@ export function setCells(count: u32): void {
 }
 @inline export function countDamagedHistory(): void {
   damagedHistoryCount++;
+}
+
+@inline export function countHidden(): void {
+  hiddenCount++;
+}
+export function countSearched(hasOther: bool): void {
+  searchedCount++;
+  otherCount += u32(hasOther);
 }
 
 /** Bytes from which on the engine's own copy is faster than a loop, in spite of the call. */
@@ -185,6 +219,10 @@ export function putHex(number: u32): void {
 
 /** Appends the input that has not been copied, up to an address. */
 @inline export function putInputTo(end: usize): void {
+  if (hides != 0) {
+    putHiding(end);
+    return;
+  }
   put(copied, end - copied);
   copied = end;
 }
@@ -201,13 +239,28 @@ export function trimOutput(): void {
 
 /** Returns whether the output has room for the input up to an address and a number of bytes more. */
 @inline export function hasRoom(end: usize, more: usize): bool {
-  return out + (end - copied) + more <= outEnd;
+  return out + (end - copied) * growth + more <= outEnd;
 }
 
 /** Leaves a line out of the output. */
 export function dropLine(start: usize, end: usize): void {
   putInputTo(start);
   skipInputTo(end);
+}
+
+/** Copies an invalid line to the rejects, without its addresses. */
+function putRejected(start: usize, end: usize): void {
+  putInputTo(start);
+  const output = out;
+  const count = hiddenCount;
+  out = rejects;
+  startHiding(start);
+  putInputTo(end);
+  startHiding(start);
+  rejects = out;
+  out = output;
+  copied = start;
+  hiddenCount = count;
 }
 
 /**
@@ -219,11 +272,12 @@ export function dropLine(start: usize, end: usize): void {
 export function rejectLine(start: usize, end: usize, problem: u32): bool {
   lineCount++;
   invalidLineCount++;
-  if (keepsRejects) {
+  if (keepsRejects && hides != 0) putRejected(start, end);
+  else if (keepsRejects) {
     copy(rejects, start, end - start);
     rejects += end - start;
-    if (isSequence && load<u8>(end - 1) != <u8>NEWLINE) store<u8>(rejects++, <u8>NEWLINE);
   }
+  if (keepsRejects && isSequence && load<u8>(end - 1) != <u8>NEWLINE) store<u8>(rejects++, <u8>NEWLINE);
   if (policy == POLICY_FAIL) {
     stoppedAtInvalid = problem;
     return false;

@@ -12,7 +12,7 @@
  */
 import { IPV4, IPV6, NO_ADDRESS, parseAddress, textEnd, textStart } from './address';
 import { FOUND, LOCATED_IS_RANGE_END, ROLE_MACHINE, ROLE_NEVER, ROLE_OWN, ROLE_UNNAMED, ROLE_UNTRUSTED } from '../abi';
-import { CASE_BIT, COLON, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, ZERO } from './ascii';
+import { BACKSLASH, CASE_BIT, COLON, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, ZERO } from './ascii';
 import { putLocated } from './locate';
 import { addCandidate } from './lookup';
 import { equal, inRange, VECTOR } from './masks';
@@ -26,6 +26,7 @@ const GREATER: u32 = 62;
 const UNDERSCORE: u32 = 95;
 const LETTER_A: u32 = 97;
 const LETTER_M: u32 = 109;
+const LETTER_U: u8 = 117;
 const TILDE: u32 = 126;
 
 /** Longest port number in digits; shortest one after a dot, where one digit could be the end of a version. */
@@ -164,7 +165,30 @@ function parseWord(word: usize, end: usize, start: usize): u32 {
     while (dot > word && load<u8>(dot - 1) != <u8>DOT) dot--;
     if (dot > word + SHORTEST_IPV4) family = parseWhole(word, dot - 1);
   }
-  return family == IPV4 && !isTaken(word, from, start) ? NO_ADDRESS : family;
+  if (family == NO_ADDRESS && isHiding) family = parseParts(word, to);
+  return family == IPV4 && !takesAll && !isTaken(word, from, start) ? NO_ADDRESS : family;
+}
+
+/** Whether all addresses of a text are to be found, which are hidden; whether what looks like a version is one. */
+let isHiding: bool = false;
+let takesAll: bool = false;
+
+export function setHiding(hiding: bool, all: bool): void {
+  isHiding = hiding;
+  takesAll = all;
+}
+
+/** Returns the family of the first address in a word with minus signs or underscores between its parts. */
+function parseParts(word: usize, end: usize): u32 {
+  for (let from = word; from < end; ) {
+    let to = from;
+    while (to < end && load<u8>(to) != <u8>MINUS && load<u8>(to) != <u8>UNDERSCORE) to++;
+    let family = parseWithPort(from, to);
+    if (family == NO_ADDRESS) family = parseWithPort(afterNames(from, to), to);
+    if (family != NO_ADDRESS) return family;
+    from = to + 1;
+  }
+  return NO_ADDRESS;
 }
 
 /** Returns whether ` > ` is after a word, or before it. */
@@ -293,7 +317,7 @@ function afterColor(word: usize, end: usize, start: usize): usize {
 export let familyFound: u32 = NO_ADDRESS;
 
 /** Finds the first address of a text. Parameters and result are those of {@link queryNextAddress}. */
-function findAddress(start: usize, from: usize, close: usize): usize {
+export function findAddress(start: usize, from: usize, close: usize): usize {
   let wordEnd = from;
   for (let vector = from; vector < close; vector += VECTOR) {
     const a = v128.load(vector);
@@ -312,6 +336,8 @@ function findAddress(start: usize, from: usize, close: usize): usize {
       if (at < wordEnd) continue;
       let word = at;
       while (word > start && isWordByte(load<u8>(word - 1))) word--;
+      // What follows a backslash is an escape.
+      if (isHiding && word > start && load<u8>(word - 1) == <u8>BACKSLASH) word += load<u8>(word) == LETTER_U ? 5 : 1;
       let dots: u32 = 0;
       let colons: u32 = 0;
       let hasPair = false;

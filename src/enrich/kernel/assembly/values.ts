@@ -18,6 +18,8 @@ export const LINE_CLOSE: usize = 8;
 export const LINE_END: usize = 12;
 export const LINE_FIRST_REPLACED: usize = 16;
 export const LINE_REPLACED_COUNT: usize = 20;
+/** In the last of these: of two equal keys in the line, the first had an address that must be hidden, too. */
+export const FORGOTTEN: u32 = 0x8000_0000;
 
 /**
  * Replaces the offset of a value in a JSON object with a lookup query, for the address at its own place or at another.
