@@ -313,8 +313,11 @@ function findInTable(
   }
   const found = fields.best(names, hasHeader);
   if (found === undefined) return fields.hasVersions ? null : undefined;
-  // Text with commas is not a table.
-  if (found.inText && (width < 2 || share < LEAST_SHARE)) return undefined;
+  if (found.inText) {
+    // Lines that only end with the delimiter, or have an address where the header would be, are text.
+    const filled = records.filter((row) => row.filter((cell) => cell !== '').length > 1);
+    if (2 * filled.length < records.length || share < LEAST_SHARE || header.some(hasAddress)) return undefined;
+  }
   return {
     format: delimiter === '\t' ? 'tsv' : 'csv',
     ...(delimiter !== '\t' && delimiter !== ',' && { delimiter }),

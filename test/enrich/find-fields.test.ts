@@ -57,6 +57,9 @@ describe('findFields', () => {
     ['\x1e{"src":"8.8.8.8"}\n\x1e{"src":"8.8.8.8"}\n', '--format json-seq --field src'],
     ['{"a":[{"b":[{"src":"8.8.8.8"},{"src":"8.8.8.8"}]}]}\n', "--format json --items 'a[].b' --field src"],
     // Text that has a delimiter.
+    ['deny 8.8.8.8;\ndeny 1.1.1.1;\nallow all;\n', '--format text'],
+    ['allow all;\ndeny 8.8.8.8;\ndeny 1.1.1.1;\n', '--format text'],
+    ['from 8.8.8.8 (a), ok\nfrom 1.1.1.1 (b), ok\n', '--format text'],
     ['<a tr="TCP|8.8.8.8|25" n="1"/>\n<a tr="TCP|8.8.8.8|25" n="1"/>\n', '--format text'],
     ['[x] "8.8.8.8, 1.1.1.1, 9.9.9.9" "y"\n', '--format text'],
   ])('finds what %j is', (text, flags) => {
