@@ -6,6 +6,7 @@
 import type Sqlite from 'better-sqlite3';
 import ipaddr from 'ipaddr.js';
 import type { Family } from '../../src/address/parse.js';
+import { addressWords } from '../../src/address/words.js';
 import { resolveCountry } from '../../src/country/country.js';
 import type { VerifiedRelease } from '../../src/database/verify.js';
 import { NETWORKS } from '../../src/rangefile/partitions.js';
@@ -13,6 +14,7 @@ import type { PartitionFile } from '../../src/rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import type { Override } from '../config/overrides.js';
 import type { Reference } from '../config/reference.js';
+import { eachInside, sortTargets, type Target } from '../explain/covering-rows.js';
 import type { OwnedRange, SourceEvidence } from '../merging/evidence.js';
 import { anycastOf } from '../merging/range-merger.js';
 import type { IngestedSource } from '../stage.js';
@@ -48,6 +50,12 @@ function numberOf(words: Uint32Array, at = 0, count = words.length): bigint {
   return number;
 }
 
+/** Returns a number as the words of an address. */
+function wordsOf(family: Family, address: bigint): Uint32Array {
+  const count = addressWords(family);
+  return Uint32Array.from({ length: count }, (_, i) => Number((address >> BigInt(32 * (count - 1 - i))) & 0xffffffffn));
+}
+
 function textOf(family: Family, address: bigint): string {
   const bytes = Buffer.from(address.toString(16).padStart(family === 4 ? 8 : 32, '0'), 'hex');
   return ipaddr.fromByteArray([...bytes]).toString();
@@ -81,56 +89,19 @@ export function parsePlain({
   return isMapped ? { family: 4, first: first - MAPPED, last: last - MAPPED } : { family, first, last };
 }
 
-/** An address to check, because it is at an end of a row or beside it. */
-interface Point {
+/** An address to check, because it is at an end of a row or beside it, with what covers it. */
+interface Point extends Target {
   address: bigint;
   row: SampledRow;
+  rows: PlainRow[];
+  fixed: FixedRange[];
 }
 
-/** Addresses of one family, to find those that ranges cover. */
-class Points {
-  /** In ascending order, each once. */
-  readonly points: readonly Point[];
-  /** The first 53 bits of each address, which a search compares first. */
-  readonly #tops: Float64Array;
-  readonly #family: Family;
-  /** Where the last search ended. */
-  #hint = 0;
-
-  constructor(family: Family, points: Point[]) {
-    this.#family = family;
-    // Not in a Map: V8 hashes 64 bits of a BigInt, and those of most IPv6 addresses here are all zeros or all ones.
-    points.sort((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
-    this.points = points.filter(({ address }, index) => address !== points[index - 1]?.address);
-    this.#tops = Float64Array.from(this.points, ({ address }) => Number(family === 4 ? address : address >> 75n));
-  }
-
-  /** Calls `visit` with the number of each point in a range of columns, and with the range. */
-  each(first: Uint32Array, last: Uint32Array, index: number, visit: (point: number, range: PlainRange) => void): void {
-    const words = this.#family === 4 ? 1 : 4;
-    const at = index * words;
-    const topOf = (column: Uint32Array): number =>
-      words === 1 ? column[at]! : column[at]! * 2 ** 21 + (column[at + 1]! >>> 11);
-    const [from, to] = [topOf(first), topOf(last)];
-    const tops = this.#tops;
-    // Sources are sorted, so the place is nearly always the last one or after it.
-    let low = this.#hint;
-    if (low > 0 && tops[low - 1]! >= from) low = 0;
-    for (let step = 1; low < tops.length && tops[low]! < from; step *= 2) {
-      if (low + step < tops.length && tops[low + step]! < from) low += step;
-      else {
-        step = 0.5;
-        low++;
-      }
-    }
-    this.#hint = low;
-    if (low === tops.length || tops[low]! > to) return;
-    const range = { first: numberOf(first, at, words), last: numberOf(last, at, words) };
-    for (; low < tops.length && tops[low]! <= to; low++) {
-      const { address } = this.points[low]!;
-      if (range.first <= address && address <= range.last) visit(low, range);
-    }
-  }
+/** A range whose meaning is fixed, as numbers and as words. */
+interface FixedWords {
+  range: FixedRange;
+  first: Uint32Array;
+  last: Uint32Array;
 }
 
 /** Asks a range file and its mirror. */
@@ -150,10 +121,10 @@ class Answers {
   }
 
   inFile(family: Family, address: bigint): string {
-    const words = Uint32Array.from({ length: 4 }, (_, i) => Number((address >> BigInt(96 - 32 * i)) & 0xffffffffn));
+    const words = wordsOf(family, address);
     const file = this.#file;
     const record =
-      file.records[family === 4 ? file.record4[findIPv4(file, words[3]! | 0)]! : file.record6[findIPv6(file, words)]!]!;
+      file.records[family === 4 ? file.record4[findIPv4(file, words[0]! | 0)]! : file.record6[findIPv6(file, words)]!]!;
     if (record.kind === 'country') return record.code;
     if (record.kind === 'network') return `AS${record.asn}`;
     return record.kind === 'embedded' ? record.scheme : 'reason' in record ? record.reason : '';
@@ -170,7 +141,7 @@ class Answers {
 export class ReleaseCheck {
   readonly #input: CheckInput;
   readonly #rules: PlainRules;
-  readonly #fixed: FixedRange[];
+  readonly #fixed: FixedWords[];
   readonly #spaces: PlainSpace[];
   /** The answer of each code of each source. */
   readonly #answers: (string | undefined)[][];
@@ -185,30 +156,32 @@ export class ReleaseCheck {
       first: numberOf(first),
       last: numberOf(last),
     });
-    const special = reference.special.map((range): FixedRange => {
+    type Words = Pick<OwnedRange, 'family' | 'first' | 'last'>;
+    const fixed = (words: Words, answer: string, kind: FixedRange['kind']): FixedWords => {
+      return { range: { ...plain(words), answer, kind }, first: words.first, last: words.last };
+    };
+    const special = reference.special.map((range) => {
       const { result, layer } = range;
-      const embedded = result.kind === 'embedded';
-      return { ...plain(range), answer: embedded ? result.scheme : result.reason, kind: embedded ? 'embedded' : layer };
+      return result.kind === 'embedded' ? fixed(range, result.scheme, 'embedded') : fixed(range, result.reason, layer);
     });
-    const own = overrides.map((override): FixedRange => {
+    const own = overrides.map((override) => {
       const { result } = override;
-      return { ...plain(override), answer: result.kind === 'country' ? result.code : result.reason, kind: 'override' };
+      return fixed(override, result.kind === 'country' ? result.code : result.reason, 'override');
     });
     const listed = sources.flatMap(anycastOf).flatMap(({ family, count, first, last }) => {
-      const words = family === 4 ? 1 : 4;
-      const range = (i: number): PlainRange => ({
-        first: numberOf(first, i * words, words),
-        last: numberOf(last, i * words, words),
-      });
-      return Array.from({ length: count }, (_, i) => ({ family, ...range(i) }));
+      const words = addressWords(family);
+      const at = (column: Uint32Array, i: number): Uint32Array => column.subarray(i * words, (i + 1) * words);
+      return Array.from({ length: count }, (_, i) => ({ family, first: at(first, i), last: at(last, i) }));
     });
-    const anycast = [...reference.anycast.map(plain), ...listed].map((range): FixedRange => {
-      return { ...range, answer: '', kind: 'anycast' };
-    });
+    const anycast = [...reference.anycast, ...listed].map((range) => fixed(range, '', 'anycast'));
     this.#fixed = [...special, ...own, ...anycast];
     const hasRegistry = (family: Family): boolean =>
       sources.some((source, position) => evidence?.[position]?.kind === 'registry' && source[`v${family}`].count > 0);
-    this.#rules = new PlainRules(special, evidence, { 4: hasRegistry(4), 6: hasRegistry(6) });
+    this.#rules = new PlainRules(
+      special.map(({ range }) => range),
+      evidence,
+      { 4: hasRegistry(4), 6: hasRegistry(6) },
+    );
     this.#spaces = sources.map((_source, position) => {
       const { space = [], asns = [] } = evidence?.[position] ?? {};
       if (space.length + asns.length === 0) return new PlainSpace(undefined);
@@ -233,7 +206,7 @@ export class ReleaseCheck {
    */
   check(rows: ReadonlyMap<number, readonly SampledRow[]>): Disagreement[] {
     const found: Disagreement[] = [];
-    const points = { country: { 4: [], 6: [] }, network: { 4: [], 6: [] } } as Record<string, Record<Family, Point[]>>;
+    const points: Record<'country' | 'network', Point[]> = { country: [], network: [] };
     const isRead = (row: SampledRow): boolean => {
       const text = this.#misread(row);
       if (text !== undefined) found.push({ row, text });
@@ -245,15 +218,21 @@ export class ReleaseCheck {
       for (const [source, sampled] of readable) {
         const what = this.#input.sources[source]?.networks === undefined ? 'country' : 'network';
         for (const row of sampled) {
+          const { family } = row;
           const [first, last] = [numberOf(row.first), numberOf(row.last)];
           for (const address of ends ? [first, last] : [first - 1n, last + 1n]) {
-            if (address >= 0n && address <= lastAddress(row.family)) points[what]![row.family].push({ address, row });
+            if (address < 0n || address > lastAddress(family)) continue;
+            points[what].push({ family, words: wordsOf(family, address), address, row, rows: [], fixed: [] });
           }
         }
       }
     }
     for (const what of ['country', 'network'] as const) {
-      for (const family of [4, 6] as const) found.push(...this.#checkPoints(what, family, points[what]![family]));
+      const sorted = sortTargets(points[what]);
+      for (const family of [4, 6] as const) {
+        const isNew = ({ address }: Point, i: number): boolean => address !== sorted[family][i - 1]?.address;
+        found.push(...this.#checkPoints(what, family, sorted[family].filter(isNew)));
+      }
     }
     return found;
   }
@@ -275,37 +254,32 @@ export class ReleaseCheck {
     }
   }
 
-  #checkPoints(what: 'country' | 'network', family: Family, wanted: Point[]): Disagreement[] {
+  /** @param points in ascending order, each once */
+  #checkPoints(what: 'country' | 'network', family: Family, points: readonly Point[]): Disagreement[] {
     const answers = what === 'country' ? this.#countries : this.#networks;
-    if (answers === undefined || wanted.length === 0) return [];
-    const points = new Points(family, wanted);
-    const rows: PlainRow[][] = points.points.map(() => []);
-    const fixed: FixedRange[][] = points.points.map(() => []);
+    if (answers === undefined || points.length === 0) return [];
+    const words = addressWords(family);
     for (const [source, ingested] of this.#input.sources.entries()) {
       if ((ingested.networks === undefined) !== (what === 'country')) continue;
       const { first, last, value, count } = (ingested.networks ?? ingested)[`v${family}`];
       const space = this.#spaces[source]!;
       for (let i = 0; i < count; i++) {
-        points.each(first, last, i, (point, range) => {
+        eachInside(points, first, last, i, ({ rows }) => {
+          const range = { first: numberOf(first, i * words, words), last: numberOf(last, i * words, words) };
           const answer = this.#answers[source]![value[i]!];
-          if (space.contains(family, range)) rows[point]!.push({ ...range, source, answer });
+          if (space.contains(family, range)) rows.push({ ...range, source, answer });
         });
       }
     }
-    const words = family === 4 ? 1 : 4;
-    for (const range of this.#fixed) {
-      if (range.family !== family) continue;
-      const [first, last] = [range.first, range.last].map((end) =>
-        Uint32Array.from({ length: words }, (_, i) => Number((end >> BigInt(32 * (words - 1 - i))) & 0xffffffffn)),
-      );
-      points.each(first!, last!, 0, (point) => fixed[point]!.push(range));
+    for (const { range, first, last } of this.#fixed) {
+      if (range.family === family) eachInside(points, first, last, 0, ({ fixed }) => fixed.push(range));
     }
     const found: Disagreement[] = [];
-    for (const [point, { address, row }] of points.points.entries()) {
+    for (const { address, row, rows, fixed } of points) {
       const expected =
         what === 'country'
-          ? this.#rules.countryAt(family, address, rows[point]!, fixed[point]!)
-          : this.#rules.networkAt(family, address, rows[point]!, fixed[point]!);
+          ? this.#rules.countryAt(family, address, rows, fixed)
+          : this.#rules.networkAt(family, address, rows, fixed);
       if (expected === undefined) continue;
       const [inFile, inMirror] = [answers.inFile(family, address), answers.inMirror(family, address)];
       if (inFile === expected && inMirror === expected) continue;

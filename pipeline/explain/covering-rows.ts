@@ -85,24 +85,29 @@ export function evidenceOf({ inputs }: Manifest) {
 /** Addresses in ascending order. */
 type SortedTargets<T extends Target = Target> = Record<Family, readonly T[]>;
 
-/** Passes on those of the targets that a range covers. */
-function eachInside<T extends Target>(
-  targets: SortedTargets<T>,
-  family: Family,
+/**
+ * Passes on those of the targets that a range covers.
+ *
+ * @param targets of one family, in ascending order
+ * @param index of the range in the columns of first and last addresses
+ */
+export function eachInside<T extends Target>(
+  targets: readonly T[],
   first: Uint32Array,
   last: Uint32Array,
+  index: number,
   onTarget: (target: T) => void,
 ): void {
-  const words = addressWords(family);
-  const ofFamily = targets[family];
+  if (targets.length === 0) return;
+  const words = targets[0]!.words.length;
   let low = 0;
-  for (let high = ofFamily.length; low < high; ) {
+  for (let high = targets.length; low < high; ) {
     const middle = (low + high) >> 1;
-    if (compareAddresses(ofFamily[middle]!.words, 0, first, 0, words) < 0) low = middle + 1;
+    if (compareAddresses(targets[middle]!.words, 0, first, index, words) < 0) low = middle + 1;
     else high = middle;
   }
-  for (; low < ofFamily.length && compareAddresses(ofFamily[low]!.words, 0, last, 0, words) <= 0; low++) {
-    onTarget(ofFamily[low]!);
+  for (; low < targets.length && compareAddresses(targets[low]!.words, 0, last, index, words) <= 0; low++) {
+    onTarget(targets[low]!);
   }
 }
 
@@ -139,7 +144,7 @@ export async function rowsOfSource({ position, input, files, asns, targets }: So
     source,
     () => {},
     ({ family, first, last, code, file, written }) => {
-      eachInside(sorted, family, first, last, ({ number: target }) => {
+      eachInside(sorted[family], first, last, 0, ({ number: target }) => {
         const isAnycast = code === ANYCAST;
         const isListed = isAnycast || code === LISTED;
         const country = isOfNetworks || isListed ? undefined : resolveCountry(reference, code);
@@ -204,7 +209,7 @@ function rowsOfRanges<Range extends Pick<Override, 'family' | 'first' | 'last'>>
   const rows: CoveringRow[] = [];
   for (const range of ranges) {
     const { family, first, last } = range;
-    eachInside(targets, family, first, last, (target) => rows.push({ ...rowOf(range), target, first, last }));
+    eachInside(targets[family], first, last, 0, (target) => rows.push({ ...rowOf(range), target, first, last }));
   }
   return rows;
 }
@@ -272,7 +277,7 @@ function overrideRows(
   }));
 }
 
-function sortTargets<T extends Target>(targets: readonly T[]): SortedTargets<T> {
+export function sortTargets<T extends Target>(targets: readonly T[]): SortedTargets<T> {
   const sorted = targets.toSorted((a, b) => compareAddresses(a.words, 0, b.words, 0, a.words.length));
   return { 4: sorted.filter(({ family }) => family === 4), 6: sorted.filter(({ family }) => family === 6) };
 }
