@@ -162,19 +162,19 @@ describe('exported and imported keys', () => {
   });
 });
 
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close().closeAllConnections();
+});
+
+async function listening(listener: RequestListener, credentials = ''): Promise<string> {
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  servers.push(server);
+  await once(server, 'listening');
+  return `http://${credentials}127.0.0.1:${(server.address() as AddressInfo).port}/keys`;
+}
+
 describe('the source of a file of keys', () => {
-  const servers: Server[] = [];
-  afterEach(() => {
-    for (const server of servers.splice(0)) server.close().closeAllConnections();
-  });
-
-  async function listening(listener: RequestListener, credentials = ''): Promise<string> {
-    const server = createServer(listener).listen(0, '127.0.0.1');
-    servers.push(server);
-    await once(server, 'listening');
-    return `http://${credentials}127.0.0.1:${(server.address() as AddressInfo).port}/keys`;
-  }
-
   it('a URL is asked for changes only, once its content was used', async () => {
     const asked: (string | undefined)[] = [];
     const url = await listening((request, response) => {
@@ -264,7 +264,18 @@ describe('keys export and keys import', () => {
 
   it('reach other servers while they keep running', async () => {
     const { key, id } = createKey(origin);
-    const [exporting, importing] = [start(exportFile('--every', '1')), start(importFile('--every', '1'))];
+    // A proxy that closes each connection is not asked again and again without waiting.
+    let asked = 0;
+    const closing = await listening((request) => {
+      asked++;
+      request.socket.destroy();
+    });
+    const begin = Date.now();
+    const [exporting, importing, refused] = [
+      exportFile('--every', '1'),
+      importFile('--every', '1'),
+      ['keys', 'import', closing, '--data', node, '--every', '1'],
+    ].map((args) => start(args)) as [ChildProcess, ChildProcess, ChildProcess];
     const stop = async (child: ChildProcess) => {
       child.kill('SIGTERM');
       return child.exitCode ?? (await finished(child)).code;
@@ -273,8 +284,10 @@ describe('keys export and keys import', () => {
       await until(() => isValidKey(node, key), 'the arrival of the key');
       revokeKey(origin, id);
       await until(() => !isValidKey(node, key), 'the arrival of the revocation');
+      await until(() => asked > 0, 'the request');
+      expect(asked).toBeLessThanOrEqual(1 + (Date.now() - begin) / 1000);
     } finally {
-      expect([await stop(exporting), await stop(importing)]).toEqual([0, 0]);
+      expect([await stop(exporting), await stop(importing), await stop(refused)]).toEqual([0, 0, 0]);
     }
   });
 

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { rollBack } from '../../pipeline/index.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
+import { DAY_MS } from '../../src/day.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { openArchive } from '../../src/history/archive.js';
 import { openDatabase } from '../../src/history/open.js';
@@ -222,6 +223,9 @@ describe('the library', () => {
     const { enrichBlock } = createBlockEnricher(current, { atField: 't', add: ['country_code'] });
     const enriched = Buffer.from(enrichBlock(Buffer.from('{"ip":"193.0.0.1","t":"2020-02-01"}')));
     expect(enriched.toString()).toBe('{"ip":"193.0.0.1","t":"2020-02-01","geo":{"country_code":"GB"}}');
+    // The process runs on after midnight.
+    const line = JSON.stringify({ ip: '193.0.0.1', t: new Date(Date.now() + DAY_MS).toISOString() });
+    expect(Buffer.from(enrichBlock(Buffer.from(line))).toString()).toContain('{"country_code":"DE"}');
     const atDay = createBlockEnricher(current, { at: '2026-03-06', add: ['country_code'] });
     expect(Buffer.from(atDay.enrichBlock(Buffer.from('{"ip":"193.0.0.1"}'))).toString()).toContain('"DE"');
   });
@@ -267,6 +271,15 @@ describe('other commands', () => {
   });
 });
 
+it('ipatlas history takes a block in IPv4-mapped form for the IPv4 block', async () => {
+  const [block, mapped] = ['193.0.0.0/21', '::ffff:193.0.0.0/117'].map((name) =>
+    ipatlas(['history', name, '--json', '--data', dataDir]),
+  );
+  const { stdout } = await block!;
+  expect(stdout.split('\n').length).toBeGreaterThan(3);
+  expect((await mapped!).stdout.replaceAll('::ffff:193.0.0.0/117', '193.0.0.0/21')).toBe(stdout);
+});
+
 it('ipatlas releases tells the span of the history', async () => {
   const { stderr } = await ipatlas(['releases', '--data', dataDir]);
   expect(stderr).toMatch(/^history: 2020-01-01 to 20\d\d-\d\d-\d\d, 0\.0 MB$/m);
@@ -285,6 +298,13 @@ it('ipatlas verify tells what is damaged in the history', async () => {
     stderr: expect.stringMatching(
       /^ipatlas: history: .*: 20 bytes are not enough[\s\S]*"ipatlas history remove --data /,
     ),
+  });
+  // The other periods are shown all the same.
+  const shown = await ipatlas(['history', '193.0.0.1', '--data', dataDir]);
+  expect(shown).toMatchObject({
+    code: 5,
+    stdout: expect.stringMatching(/^193\.0\.0\.1 +2026-03-07 +2026-03-07 +\? *$/m),
+    stderr: expect.stringMatching(/^ipatlas: E_DAMAGED: 2026-03-07 to 2026-03-07: .*: 20 bytes are not enough/),
   });
   rmSync(path);
   const lost = await ipatlas(['verify', '--data', dataDir]);

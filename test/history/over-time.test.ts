@@ -51,6 +51,14 @@ describe('the answers of all days as one table', () => {
     expect(() => answersOverTime(openArchive(dataDir))).toThrow(/no day of its history is known/);
   });
 
+  it('are on days to come those of today, if there is a release: a process may run on after midnight', () => {
+    importEntry(openArchive(dataDir), { day: '2020-01-15', name: 'a', answers: answersOfWorld(EMPTY_WORLD) });
+    const [today, tomorrow] = [dayOf(Date.now()), dayOf(Date.now() + DAY_MS)];
+    const all = answersOverTime(openArchive(dataDir), () => answersOfWorld(EMPTY_WORLD));
+    expect(labelsAt(all, tomorrow)).toEqual(labelsAt(all, today));
+    expect(labelsAt(answersOverTime(openArchive(dataDir)), tomorrow)).toBe(undefined);
+  });
+
   it('have the membership of each day', () => {
     const gb = { v4: EMPTY_WORLD.v4.map(() => 3), v6: EMPTY_WORLD.v6 };
     importEntry(openArchive(dataDir), { day: '2020-01-15', name: 'a', answers: answersOfWorld(gb) });
