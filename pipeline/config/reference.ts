@@ -158,31 +158,39 @@ function specialResult({ reason, embedded }: Record<SpecialColumn, string>): Spe
   return undefined;
 }
 
+/** Returns the range of a row's prefix; undefined, with an error, if it is not a CIDR block. An IPv4-mapped one stays IPv6. */
+function blockOf<Column extends string>(
+  table: ConfigTable<Column | 'prefix'>,
+  { line, cells }: ConfigRow<Column | 'prefix'>,
+): Pick<SpecialRange, 'family' | 'first' | 'last'> | undefined {
+  const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
+  const cidr = parseCidr(cells.prefix, first, last);
+  if (cidr === undefined || cidr.hostBitsSet || !cells.prefix.includes('/')) {
+    addProblem(table, line, `prefix "${cells.prefix}" is not a CIDR block`);
+    return undefined;
+  }
+  const words = addressWords(cidr.family);
+  return { family: cidr.family, first: first.slice(0, words), last: last.slice(0, words) };
+}
+
 function readSpecial(table: ConfigTable<SpecialColumn>): SpecialRange[] {
   const blocks: SpecialRange[] = [];
   const lines = new Map<string, number>();
   for (const row of table.rows) {
     const { prefix, layer, name, rfc } = row.cells;
     needCells(table, row, ['name', 'rfc', 'registry']);
-    const first = new Uint32Array(4);
-    const last = new Uint32Array(4);
-    const cidr = parseCidr(prefix, first, last);
-    if (cidr === undefined || cidr.hostBitsSet || !prefix.includes('/')) {
-      addProblem(table, row.line, `prefix "${prefix}" is not a CIDR block`);
-      continue;
-    }
+    const range = blockOf(table, row);
+    if (range === undefined) continue;
     const result = specialResult(row.cells);
     if (result === undefined) addProblem(table, row.line, 'write either a known reason or a known embedded scheme');
-    if (result?.kind === 'embedded' && cidr.family === 4) addProblem(table, row.line, 'embedded is for IPv6 only');
+    if (result?.kind === 'embedded' && range.family === 4) addProblem(table, row.line, 'embedded is for IPv6 only');
     if (layer !== 'over' && layer !== 'under') addProblem(table, row.line, `layer "${layer}": write over or under`);
-    const key = `${first.join()}/${cidr.prefix}/${cidr.family}`;
+    const key = `${range.first.join()}-${range.last.join()}`;
     const earlier = lines.get(key);
     if (earlier !== undefined) addProblem(table, row.line, `prefix ${prefix} is already on line ${earlier}`);
     lines.set(key, row.line);
     if (result === undefined || (layer !== 'over' && layer !== 'under') || earlier !== undefined) continue;
-    const count = cidr.family === 4 ? 1 : 4;
-    const ends = { first: first.slice(0, count), last: last.slice(0, count) };
-    blocks.push({ family: cidr.family, ...ends, result, layer, block: prefix, name, rfc });
+    blocks.push({ ...range, result, layer, block: prefix, name, rfc });
   }
   return blocks;
 }
@@ -226,15 +234,8 @@ function readAnycast(table: ConfigTable<'prefix' | 'service' | 'origin' | 'date'
     const { prefix: block, service, origin, date } = row.cells;
     needCells(table, row, ['service', 'origin']);
     if (!isDate(date)) addProblem(table, row.line, `"${date}": write a day as YYYY-MM-DD`);
-    const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
-    const cidr = parseCidr(block, first, last);
-    if (cidr === undefined || cidr.hostBitsSet || !block.includes('/')) {
-      addProblem(table, row.line, `prefix "${block}" is not a CIDR block`);
-      return [];
-    }
-    const { family } = cidr;
-    const words = addressWords(family);
-    return [{ family, first: first.slice(0, words), last: last.slice(0, words), block, service, origin }];
+    const range = blockOf(table, row);
+    return range === undefined ? [] : [{ ...range, block, service, origin }];
   });
 }
 

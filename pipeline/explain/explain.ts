@@ -244,8 +244,9 @@ function whyLost(row: CoveringRow, winner: CoveringRow, sources: number): string
 
 /** Returns why a source's row lost the vote. */
 function whyOutvoted(row: CoveringRow, winner: CoveringRow, decided: DecidedRows, lineages: readonly string[]): string {
-  const { rowOf, agreeing } = decided;
-  const { candidates, counted, dropped, located } = decided.vote!;
+  const { rowOf } = decided;
+  const { candidates, counter } = decided.vote!;
+  const { counted, dropped, located, agreeing } = counter;
   const position = (row.origin as { position: number }).position;
   const rowAt = (voter: number): CoveringRow | undefined => rowOf[candidates[voter]!];
   if (rowAt(position) !== row) return 'its source has a narrower range, or a later row for the same range';
@@ -303,7 +304,7 @@ function explainStep(
     row === winner ||
     (vote !== undefined &&
       row.label === winner!.label &&
-      vote.counted.some((counts, voter) => counts && rowOf[vote.candidates[voter]!] === row));
+      vote.counter.counted.some((counts, voter) => counts && rowOf[vote.candidates[voter]!] === row));
   const whyNot = (row: CoveringRow): string => {
     if (outsideSpace.has(row)) return OUTSIDE_SPACE;
     if (row.origin.kind === 'anycast') return 'it says that the address is anycast, and names no country';
@@ -332,11 +333,11 @@ function explainStep(
     rows.filter((row) => row !== winner),
     inputs.length,
   );
-  const { lineages: voting, agreeing } = decided;
   return {
     address,
     range,
-    ...(vote !== undefined && !isOpen && { vote: { lineages: voting, agreeing } }),
+    ...(vote !== undefined &&
+      !isOpen && { vote: { lineages: vote.counter.lineages, agreeing: vote.counter.agreeing } }),
     rows: (winner === undefined ? others : [winner, ...others]).map(explainRow),
     sources_without_row: inputs
       .filter(({ id, format }) => !hasNetworks(format) && !rows.some(({ source }) => source === id))

@@ -176,10 +176,10 @@ export function measureChanges(
   add('maxChangedDelegationsIPv6', changed, `${percent(changed)} ${of} have another one`);
   add('maxLostDelegationsIPv6', lost, `${percent(lost)} ${of} have none`);
   addCountry(add, 'maxCountryDelegationsIPv6', of, loser, gainer);
-  const vanished = vanishedCountries(deltas);
-  const are = vanished.length === 1 ? 'country is' : 'countries are';
-  const names = vanished.join(', ');
-  add('maxVanishedCountries', vanished.length, `${vanished.length} ${are} gone: ${names}`, names);
+  const { gone } = vanished(deltas);
+  const are = gone.length === 1 ? 'country is' : 'countries are';
+  const names = gone.join(', ');
+  add('maxVanishedCountries', gone.length, `${gone.length} ${are} gone: ${names}`, names);
   return measures;
 }
 
@@ -206,11 +206,12 @@ function measureRun({ family, longestRun }: Delta): Measure {
   return { gate, value, text: `no address of ${subject} kept its country (${size})`, subject };
 }
 
-/** Returns the codes of the countries that have no addresses any more, in ascending order. */
-function vanishedCountries(deltas: readonly Delta[]): string[] {
+/** Returns the countries or networks that had addresses, and those of them that have none any more, in ascending order. */
+function vanished(deltas: readonly Delta[]): { had: ReadonlySet<string>; gone: string[] } {
   const totals = deltas.flatMap(({ countryTotals }) => [...countryTotals]);
-  const now = new Set(totals.filter(([, { after }]) => after > 0n).map(([code]) => code));
-  return [...new Set(totals.map(([code]) => code))].filter((code) => !now.has(code)).sort();
+  const had = new Set(totals.flatMap(([label, { before }]) => (before > 0n ? [label] : [])));
+  const has = new Set(totals.flatMap(([label, { after }]) => (after > 0n ? [label] : [])));
+  return { had, gone: [...had].filter((label) => !has.has(label)).sort() };
 }
 
 /** Measures by how many rows a source changed that both releases have from the same location in the same format. */
@@ -266,12 +267,9 @@ export function measureNetworks(deltas: readonly Delta[]): Measure[] {
       { gate: `maxLostNetworksShareIPv${family}`, value: lost, text: `${percent(lost)} ${of} have none`, details },
     ];
   });
-  const totals = deltas.flatMap(({ countryTotals }) => [...countryTotals]);
-  const had = new Set(totals.flatMap(([label, { before }]) => (before > 0n ? [label] : [])));
-  const has = new Set(totals.flatMap(([label, { after }]) => (after > 0n ? [label] : [])));
-  const gone = [...had].filter((label) => !has.has(label)).length;
-  const value = gone / Math.max(had.size, GATE_WHOLES.networks);
-  const text = `${grouped(gone)} of ${grouped(had.size)} networks have no addresses any more`;
+  const { had, gone } = vanished(deltas);
+  const value = gone.length / Math.max(had.size, GATE_WHOLES.networks);
+  const text = `${grouped(gone.length)} of ${grouped(had.size)} networks have no addresses any more`;
   return [...measures, { gate: 'maxVanishedNetworksShare', value, text }];
 }
 

@@ -27,34 +27,31 @@ export interface SentinelResult {
   status: 'right' | 'open' | 'known' | 'wrong' | 'lost';
 }
 
-function lookupLabel(database: Database, ip: string): string {
-  const result = database.lookupWithReason(ip);
-  return result?.country_code ?? `reason:${result?.reason}`;
+/** Returns the label of an address. */
+type LabelOf = (ip: string) => string;
+
+/** Results if no source names a country or a network. */
+const OPEN = ['unallocated', 'unknown', UNANNOUNCED].map((reason) => `reason:${reason}`);
+
+function check(ip: string, expected: string, labelOf: LabelOf, labelBefore: LabelOf | undefined): SentinelResult {
+  const [actual, before] = [labelOf(ip), labelBefore?.(ip)];
+  const statusOf = (): SentinelResult['status'] => {
+    if (actual === expected) return 'right';
+    if (before === expected) return 'lost';
+    if (!expected.startsWith('reason:') && OPEN.includes(actual)) return 'open';
+    return before === actual ? 'known' : 'wrong';
+  };
+  return { ip, expected, actual, before, status: statusOf() };
 }
 
-function checkSentinel(sentinel: Sentinel, database: Database, previous: Database | undefined): SentinelResult {
-  const { ip } = sentinel;
-  const expected = sentinel.expected.kind === 'country' ? sentinel.expected.code : `reason:${sentinel.expected.reason}`;
-  const actual = lookupLabel(database, ip);
-  const before = previous === undefined ? undefined : lookupLabel(previous, ip);
-  const isOpen = sentinel.expected.kind === 'country' && ['reason:unallocated', 'reason:unknown'].includes(actual);
-  return { ip, expected, actual, before, status: statusOf(expected, actual, before, isOpen) };
+function countryLabels(database: Database): LabelOf {
+  return (ip) => {
+    const result = database.lookupWithReason(ip);
+    return result?.country_code ?? `reason:${result?.reason}`;
+  };
 }
 
-function statusOf(
-  expected: string,
-  actual: string,
-  before: string | undefined,
-  isOpen: boolean,
-): SentinelResult['status'] {
-  if (actual === expected) return 'right';
-  if (before === expected) return 'lost';
-  if (isOpen) return 'open';
-  return before === actual ? 'known' : 'wrong';
-}
-
-/** Returns a function that looks up the label of the network of an address. */
-function networkLabels(file: NetworkFile): (ip: string) => string {
+function networkLabels(file: NetworkFile): LabelOf {
   const finder = new PartitionFinder(file, false);
   const words = new Uint32Array(4);
   return (ip) => {
@@ -78,11 +75,7 @@ export function checkNetworkSentinels(
 ): SentinelResult[] {
   const labelOf = networkLabels(networks);
   const labelBefore = previous && networkLabels(previous);
-  return sentinels.map(({ ip, asn }) => {
-    const [expected, actual, before] = [`AS${asn}`, labelOf(ip), labelBefore?.(ip)];
-    const isOpen = actual === `reason:${UNANNOUNCED}`;
-    return { ip, expected, actual, before, status: statusOf(expected, actual, before, isOpen) };
-  });
+  return sentinels.map(({ ip, asn }) => check(ip, `AS${asn}`, labelOf, labelBefore));
 }
 
 /** Returns whether an override covers the address or, in an embedded prefix, the IPv4 address inside it. */
@@ -111,7 +104,12 @@ export function checkSentinels(
   database: Database,
   previous: Database | undefined,
 ): SentinelResult[] {
+  const labelOf = countryLabels(database);
+  const labelBefore = previous && countryLabels(previous);
   return sentinels
     .filter(({ ip }) => !isOverridden(ip, overrides))
-    .map((sentinel) => checkSentinel(sentinel, database, previous));
+    .map(({ ip, expected }) => {
+      const label = expected.kind === 'country' ? expected.code : `reason:${expected.reason}`;
+      return check(ip, label, labelOf, labelBefore);
+    });
 }

@@ -52,11 +52,8 @@ export interface Decision {
   result: RangeRecord;
   /** The candidates that cover the address. */
   covering: number[];
-  /** Whether sources voted. If so: for each voter its candidate, or -1; for the rest see {@link VoteCounter}. */
-  vote: ({ candidates: Int32Array } & Pick<VoteCounter, 'counted' | 'dropped' | 'located'>) | undefined;
-  /** Lineages with a row in the vote, and those of them that agree with the result. */
-  lineages: number;
-  agreeing: number;
+  /** If sources voted: for each voter its candidate, or -1, and the counter. */
+  vote: { candidates: Int32Array; counter: VoteCounter } | undefined;
 }
 
 /** Number of the record of addresses that no candidate covers. */
@@ -208,16 +205,7 @@ export class RangeMerger {
       winner,
       result: this.records[isAssigned ? value[winner]! : UNALLOCATED]!,
       covering,
-      vote: counter.isByVote
-        ? {
-            candidates: active.rows,
-            counted: counter.counted,
-            dropped: counter.dropped,
-            located: counter.located,
-          }
-        : undefined,
-      lineages: counter.lineages,
-      agreeing: counter.agreeing,
+      vote: counter.isByVote ? { candidates: active.rows, counter } : undefined,
     };
   }
 }

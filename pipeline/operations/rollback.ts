@@ -3,13 +3,13 @@
  * release again from unchanged sources. So the release is recorded in `rolled-back.json`, and a build from the same inputs
  * is refused until they change or it is forced.
  */
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest, releaseIds } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError, causedError, isAtlasError, isDiskError, orElse, REBUILD } from '../../src/errors.js';
-import { rename } from '../../src/files.js';
+import { replaceFile } from '../../src/files.js';
 import { switchCurrent } from './current-link.js';
 import { explainWriteError } from './data-dir.js';
 import { keepsHistory, recordPublication } from './history.js';
@@ -45,9 +45,7 @@ function readEntries(dataDir: string): RolledBack[] {
 }
 
 function writeEntries(dataDir: string, entries: RolledBack[]): void {
-  const path = join(dataDir, ROLLED_BACK_FILE);
-  writeFileSync(`${path}.new`, `${JSON.stringify(entries.slice(-MAX_ENTRIES), null, 2)}\n`);
-  rename(`${path}.new`, path);
+  replaceFile(join(dataDir, ROLLED_BACK_FILE), [`${JSON.stringify(entries.slice(-MAX_ENTRIES), null, 2)}\n`]);
 }
 
 /**
