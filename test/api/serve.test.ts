@@ -130,7 +130,7 @@ describe('a release', () => {
   it('is waited for, used, and kept if the next one is damaged', async () => {
     const empty = temporaryDir();
     const ownKey = createKey(empty).key;
-    const service = await started(empty, { 'metrics-port': '0' });
+    const service = await started(empty, { 'metrics-port': '0', 'metrics-host': '127.0.0.2' });
     const url = `${service.url}/api/lookup/8.8.8.8`;
     expect((await ask(url, ownKey)).status).toBe(503);
     expect((await fetch(`${service.url}/readyz`)).status).toBe(503);
@@ -152,7 +152,9 @@ describe('a release', () => {
     const { problem } = await service.logged(/is not used/);
     expect(problem).toMatch(/ranges\.ipr has \d+ bytes, but its manifest says/);
     expect((await ask(url, ownKey)).status).toBe(200);
-    const metrics = await textOf((await service.logged('metrics')).url);
+    const { url: metricsUrl } = await service.logged('metrics');
+    expect(metricsUrl).toContain('//127.0.0.2:');
+    const metrics = await textOf(metricsUrl);
     expect(metrics).toMatch(/^ipatlas_failed_reloads_total 1$/m);
     expect(metrics).toMatch(/^ipatlas_release_age_seconds \d/m);
     expect(metrics).toMatch(/^ipatlas_requests_total\{route="\/api\/lookup\/:ip",status="503"\} \d/m);
