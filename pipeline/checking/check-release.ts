@@ -263,13 +263,13 @@ export class ReleaseCheck {
       if ((ingested.networks === undefined) !== (what === 'country')) continue;
       const { first, last, value, count } = (ingested.networks ?? ingested)[`v${family}`];
       const space = this.#spaces[source]!;
-      for (let i = 0; i < count; i++) {
-        eachInside(points, first, last, i, ({ rows }) => {
-          const range = { first: numberOf(first, i * words, words), last: numberOf(last, i * words, words) };
-          const answer = this.#answers[source]![value[i]!];
-          if (space.contains(family, range)) rows.push({ ...range, source, answer });
-        });
-      }
+      let i = 0;
+      const addRow = ({ rows }: Point): void => {
+        const range = { first: numberOf(first, i * words, words), last: numberOf(last, i * words, words) };
+        const answer = this.#answers[source]![value[i]!];
+        if (space.contains(family, range)) rows.push({ ...range, source, answer });
+      };
+      for (; i < count; i++) eachInside(points, first, last, i, addRow);
     }
     for (const { range, first, last } of this.#fixed) {
       if (range.family === family) eachInside(points, first, last, 0, ({ fixed }) => fixed.push(range));
