@@ -6,7 +6,6 @@ import type { Manifest } from '../database/release.js';
 import { seedPath } from '../database/seed.js';
 import { misuse } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
-import { isLoopback } from '../url.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
 import { ruleWithoutNetworks } from './forward-auth.js';
 import { serverNames } from './host.js';
@@ -33,9 +32,9 @@ export interface ServiceOptions {
   untilStopped: Promise<unknown>;
 }
 
-/** Returns a URL to try the server: localhost if it listens on all addresses or on a loopback address. */
+/** Returns a URL to try the server: localhost if it listens on all addresses, or on one that localhost stands for. */
 export function publicUrl(host: string | undefined, port: number): string {
-  const local = host === undefined || host === '::' || host === '0.0.0.0' || isLoopback(host);
+  const local = host === undefined || ['::', '0.0.0.0', '::1', '127.0.0.1'].includes(host);
   const name = local ? 'localhost' : host.includes(':') ? `[${host}]` : host;
   return `http://${name}:${port}`;
 }
