@@ -111,6 +111,11 @@ export function text(values: OptionValues, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
+/** Returns the names in a list with commas, which may be given in several parts. */
+export function listOf(values: OptionValues, name: string): string[] | undefined {
+  return (values[name] as string[] | undefined)?.flatMap((part) => part.split(','));
+}
+
 /** The flag of the language of names. */
 export const LANG_FLAG = {
   value: 'TAG',

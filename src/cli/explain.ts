@@ -11,13 +11,15 @@ import {
 import { isReason, REASONS } from '../country/assignment.js';
 import { BinaryEngine } from '../database/binary-engine.js';
 import { Lookups } from '../database/lookups.js';
+import { openRanges, seedAnswers } from '../database/origin.js';
 import { namedRelease, releaseIds } from '../database/release.js';
 import type { ReasonedResult } from '../database/results.js';
 import { EXIT, misuse } from '../errors.js';
 import { openArchive } from '../history/archive.js';
 import { openDay } from '../history/day.js';
+import type { RangeFile } from '../rangefile/reader.js';
 import { printable } from '../text-table.js';
-import { type Command, type Invocation, parseDay, print, text } from './command.js';
+import { type Command, databaseOf, type Invocation, parseDay, print, text } from './command.js';
 
 function describeResult({ ip, country, country_code, is_eu, reason }: ReasonedResult): string {
   if (country !== null) return `${ip}: ${country} (${country_code}), ${is_eu ? '' : 'not '}in the European Union`;
@@ -112,16 +114,25 @@ async function explainDay({ dataDir, values, positionals }: Invocation, day: str
   const { release, event } = archive.read(entry).about;
   if (releaseIds(dataDir).includes(release))
     return explainRelease(namedRelease(dataDir, release), { dataDir, values, positionals });
-  const result = new Lookups(new BinaryEngine(file)).lookupWithReason(positionals[0]!);
-  if (result === undefined) throw misuse(`${JSON.stringify(positionals[0])} is not an IP address such as 8.8.8.8`);
   const why =
     event === 'import'
       ? `the answer was imported from ${release}, which has no rows of sources`
       : `the release ${release} is not kept, and only its answers are`;
+  return printResult(file, { release, as_of: day, notes: [why] }, { values, positionals });
+}
+
+/** Prints a result without rows of sources, and why there are none. */
+async function printResult(
+  file: RangeFile,
+  facts: { release: string; as_of: string; notes: [string] },
+  { values, positionals: [address] }: Pick<Invocation, 'values' | 'positionals'>,
+): Promise<number> {
+  const result = new Lookups(new BinaryEngine(file)).lookupWithReason(address!);
+  if (result === undefined) throw misuse(`${JSON.stringify(address)} is not an IP address such as 8.8.8.8`);
   await print(
     values.json === true
-      ? `${JSON.stringify({ result, release, as_of: day, notes: [why] })}\n`
-      : printable(`${describeResult(result)}\n${why}\n`),
+      ? `${JSON.stringify({ result, ...facts })}\n`
+      : printable(`${describeResult(result)}\n${facts.notes[0]}\n`),
   );
   return EXIT.ok;
 }
@@ -129,6 +140,11 @@ async function explainDay({ dataDir, values, positionals }: Invocation, day: str
 async function run(invocation: Invocation): Promise<number> {
   const { dataDir, values } = invocation;
   const day = parseDay(values, 'at');
+  if (day === undefined && values.release === undefined && seedAnswers(invocation)) {
+    const { file, manifest } = openRanges(databaseOf(invocation));
+    const why = 'it comes without the rows of its sources, which "ipatlas build" fetches';
+    return printResult(file, { release: manifest.id, as_of: manifest.as_of, notes: [why] }, invocation);
+  }
   if (day === undefined) return explainRelease(namedRelease(dataDir, text(values, 'release') ?? 'current'), invocation);
   if (values.release !== undefined) throw misuse('--at does not go with --release; give one of them');
   return explainDay(invocation, day);
@@ -165,5 +181,6 @@ and with the line of overrides.csv that corrects the result here.`,
   },
   operand: 'none',
   arguments: [1, 1],
+  answersFromSeed: true,
   run,
 };

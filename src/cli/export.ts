@@ -4,8 +4,17 @@ import { join } from 'node:path';
 import type { EmbeddedScheme } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
 import { isListed, parseCountryList } from '../country/memberships.js';
-import { type Manifest, RELEASES_DIR, readManifest, releaseDir, releaseIds, sourcesOf } from '../database/release.js';
-import { noPartition, openReleasePartition, openReleaseRanges } from '../database/release-files.js';
+import { manifestOfDatabase, openPartition, openRanges } from '../database/origin.js';
+import {
+  fullId,
+  type Manifest,
+  RELEASES_DIR,
+  readManifest,
+  releaseDir,
+  releaseIds,
+  sourcesOf,
+} from '../database/release.js';
+import { noPartition } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
 import { joinFiles } from '../export/joint.js';
@@ -22,6 +31,7 @@ import { isTerminal, STANDARD_FD } from '../standard-streams.js';
 import { counted, grouped } from '../text-table.js';
 import {
   type Command,
+  databaseOf,
   type Invocation,
   type OptionValues,
   outputPath,
@@ -59,9 +69,11 @@ function formatNamed(name: string): FormatName {
   throw usage(`there is no format ${JSON.stringify(name)}; there are ${NAMES.join(', ')}`);
 }
 
-/** The directory of the release that is asked for, or of the current one. */
-function chosenRelease(dataDir: string, id: string | undefined): string {
-  if (id === undefined) return releaseDir(dataDir);
+/** Returns the directory of the release that is asked for, or of the current one. */
+function chosenRelease({ dataDir, values }: Invocation): string {
+  const start = text(values, 'release');
+  if (start === undefined) return releaseDir(dataDir);
+  const id = fullId(releaseIds(dataDir), start);
   if (releaseIds(dataDir).includes(id)) return releaseDir(join(dataDir, RELEASES_DIR, id));
   throw new AtlasError(
     'E_NO_DATABASE',
@@ -141,17 +153,23 @@ interface ChosenRanges {
   title: (codes: ReadonlySet<string> | undefined) => string;
 }
 
-/** Opens the release or the past day that is asked for. */
-function chosenRanges(dataDir: string, values: OptionValues): ChosenRanges {
+/** Returns the directory of the release that is asked for; without one, also the path of the seed. */
+function chosenDatabase(invocation: Invocation): string {
+  return invocation.values.release === undefined ? databaseOf(invocation) : chosenRelease(invocation);
+}
+
+/** Opens the release, the seed or the past day that is asked for. */
+function chosenRanges(invocation: Invocation): ChosenRanges {
+  const { dataDir, values } = invocation;
   const day = parseDay(values, 'at');
   if (day === undefined) {
-    const release = chosenRelease(dataDir, text(values, 'release'));
-    const { manifest, file } = openReleaseRanges(release);
+    const database = chosenDatabase(invocation);
+    const { manifest, file } = openRanges(database);
     const ranges = { file, dataDate: manifest.data_date };
     if (values.with === undefined) return { ...ranges, title: (codes) => titleOf(manifest, codes) };
     const title = (codes: ReadonlySet<string> | undefined): string =>
       titleOf(manifest, codes, [COUNTRIES, NETWORKS]).replace('Countries', 'Countries and networks');
-    return { ...ranges, networks: networksOf(release, manifest), title };
+    return { ...ranges, networks: networksOf(database, manifest), title };
   }
   refuseFlags(values, '--at', ['with', 'release']);
   const { file, date } = rangesAt(dataDir, day);
@@ -175,19 +193,19 @@ function chosenAsns(format: FormatName, values: OptionValues): Set<number> | und
   throw usage(`--asn does not go with ${format}; it is for ${BLOCK_FORMATS.join(', ')}`);
 }
 
-/** Opens the networks of a release; throws E_NO_DATABASE if it has none. */
-function networksOf(release: string, manifest: Manifest): NetworkFile {
-  const networks = openReleasePartition(release, manifest, NETWORKS);
+/** Opens the networks of a release or of the seed; throws E_NO_DATABASE if it has none. */
+function networksOf(database: string, manifest: Manifest): NetworkFile {
+  const networks = openPartition(database, manifest, NETWORKS);
   if (networks === undefined) throw noPartition(manifest, NETWORKS);
   return networks;
 }
 
-/** Returns the networks of a release, and what the file says of itself. */
-function chosenNetworks(dataDir: string, values: OptionValues, asns: ReadonlySet<number> | undefined) {
-  refuseFlags(values, 'networks', ['countries', 'eu', 'at', 'with']);
-  const release = chosenRelease(dataDir, text(values, 'release'));
-  const manifest = readManifest(release);
-  const file = networksOf(release, manifest);
+/** Returns the networks of a release or of the seed, and what the file says of itself. */
+function chosenNetworks(invocation: Invocation, asns: ReadonlySet<number> | undefined) {
+  refuseFlags(invocation.values, 'networks', ['countries', 'eu', 'at', 'with']);
+  const database = chosenDatabase(invocation);
+  const manifest = manifestOfDatabase(database);
+  const file = networksOf(database, manifest);
   const labels = asns && new Set([...asns].map((asn) => `AS${asn}`));
   const title = titleOf(manifest, labels, [NETWORKS]).replace('Countries', 'Networks');
   return { file, dataDate: manifest.networks_date ?? manifest.data_date, title };
@@ -204,15 +222,16 @@ function checkWith(format: FormatName, values: OptionValues): void {
   if (sections !== 'networks') throw usage(`--with is ${JSON.stringify(sections)}; here it can be networks`);
 }
 
-function requestFrom(format: FormatName, { dataDir, values }: Invocation): ExportRequest {
+function requestFrom(format: FormatName, invocation: Invocation): ExportRequest {
+  const { values } = invocation;
   checkWith(format, values);
   const asns = chosenAsns(format, values);
   const isOfNetworks = format === 'asn-mmdb' || asns !== undefined;
-  const ranges = isOfNetworks ? undefined : chosenRanges(dataDir, values);
+  const ranges = isOfNetworks ? undefined : chosenRanges(invocation);
   const countries = ranges && chosenCodes(ranges.file, values);
   const { file, dataDate, title } = ranges
     ? { ...ranges, title: ranges.title(countries) }
-    : chosenNetworks(dataDir, values, asns);
+    : chosenNetworks(invocation, asns);
   const networks = ranges?.networks;
   if (format === 'firewalld' && values.family === undefined)
     throw usage('an ipset of firewalld has one family: add --family 4, and write another file with --family 6');
@@ -277,7 +296,8 @@ function refuseFlags(values: OptionValues, format: string, flags: readonly strin
 }
 
 /** Returns a release in the compact form, compressed. */
-async function compactExport({ dataDir, values }: Invocation): Promise<Export> {
+async function compactExport(invocation: Invocation): Promise<Export> {
+  const { values } = invocation;
   refuseFlags(values, COMPACT, [...SELECTION_FLAGS, 'nodes', 'at']);
   const sections = text(values, 'with')?.split(',') ?? [];
   const { compactParts, compactRelease, compressCompact } = await import('../database/compact.js');
@@ -285,7 +305,7 @@ async function compactExport({ dataDir, values }: Invocation): Promise<Export> {
   if (parts.length !== sections.length) {
     throw usage(`--with is ${JSON.stringify(sections.join())}; it can be ${compactParts().join(', ')}, each once`);
   }
-  const release = chosenRelease(dataDir, text(values, 'release'));
+  const release = chosenRelease(invocation);
   const bytes = compactRelease(release, parts);
   const content = [COUNTRIES, ...otherPartitions().filter(({ name }) => parts.includes(name))];
   const compressed = compressCompact(bytes, values.gzip === true ? 'gzip' : 'brotli');
@@ -294,14 +314,14 @@ async function compactExport({ dataDir, values }: Invocation): Promise<Export> {
 
 /** Writes the database, the zone and the configuration of gdnsd. Files that would not change are left alone. */
 async function exportGdnsd(invocation: Invocation): Promise<void> {
-  const { dataDir, values } = invocation;
+  const { values } = invocation;
   const nodesFile = text(values, 'nodes');
   const directory = outputPath(values);
   if (nodesFile === undefined) throw usage('gdnsd needs --nodes FILE');
   if (directory === undefined) throw usage('gdnsd needs a directory: -o DIR');
   refuseFlags(values, GDNSD, [...SELECTION_FLAGS, 'gzip', 'with', 'at']);
   const { exportForGdnsd } = await import('../export/gdnsd/export.js');
-  const release = chosenRelease(dataDir, text(values, 'release'));
+  const release = chosenRelease(invocation);
   const { written, removed, warnings } = await exportForGdnsd({
     release,
     nodesFile,
@@ -407,5 +427,6 @@ export const command: Command = {
   },
   operand: 'none',
   arguments: [1, 1],
+  answersFromSeed: true,
   run,
 };

@@ -12,6 +12,7 @@ import {
 } from '../api/keys/key-store.js';
 import { AtlasError, EXIT, misuse } from '../errors.js';
 import { writeFile } from '../export/output.js';
+import { makeFolder } from '../files.js';
 import { RETRY_MAX_MS } from '../limits.js';
 import { watchStopSignals } from '../signals.js';
 import { counted } from '../text-table.js';
@@ -36,7 +37,9 @@ function requireDirectory(dataDir: string): void {
   );
 }
 
-async function create({ dataDir, values }: Invocation): Promise<void> {
+async function create({ dataDir, seed, values }: Invocation): Promise<void> {
+  // The default one may not exist before the first build.
+  if (seed === 'without-release') makeFolder(dataDir);
   requireDirectory(dataDir);
   const origins =
     values.origin === undefined ? null : [values.origin].flat().map((origin) => parseOrigin(String(origin)));

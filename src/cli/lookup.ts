@@ -1,4 +1,5 @@
 /** `ipatlas lookup`: one result a line, or a table for people. */
+import { existsSync } from 'node:fs';
 import { countryNames } from '../country/names.js';
 import { Database, openFound } from '../database/database.js';
 import { checkFields, neededPartitions, type ResultField, resultFields } from '../database/fields.js';
@@ -15,12 +16,14 @@ import {
   expectStdin,
   type Invocation,
   LANG_FLAG,
+  listOf,
   noteMissing,
   parseDay,
   print,
   printNote,
   table,
   text,
+  usageError,
 } from './command.js';
 
 type Line = { readonly [field: string]: unknown; ip: string; error?: string };
@@ -52,8 +55,8 @@ function lookupDefault(database: Lookups, ip: string, extras: Extras): Line | un
  *
  * @param labels the names of the labels of the release
  */
-function fieldsOf(add: string | undefined, labels: readonly string[], extras: Extras): ResultField[] {
-  const fields = add === undefined ? [...DEFAULT_FIELDS] : checkFields(add.split(','), labels, '--add');
+function fieldsOf(add: string[] | undefined, labels: readonly string[], extras: Extras): ResultField[] {
+  const fields = add === undefined ? [...DEFAULT_FIELDS] : checkFields(add, labels, '--add');
   for (const name of ['reason', 'confidence'] as const) if (extras[name] && !fields.includes(name)) fields.push(name);
   return fields;
 }
@@ -100,11 +103,17 @@ async function* linesOfStdin(): AsyncIterable<string> {
 }
 
 async function run(invocation: Invocation): Promise<number> {
-  const { values, positionals } = invocation;
+  const { values } = invocation;
+  const positionals = invocation.positionals.length === 0 ? [STDIN_PATH] : invocation.positionals;
+  if (invocation.positionals.length === 0 && isTerminal(STANDARD_FD.input))
+    throw usageError(
+      'an argument is missing; write "ipatlas lookup IP…", or "ipatlas lookup -" to type addresses',
+      'lookup',
+    );
   expectStdin(positionals);
   const extras: Extras = { reason: values.reason === true, confidence: values.confidence === true };
   const day = parseDay(values, 'at');
-  const add = text(values, 'add');
+  const add = listOf(values, 'add');
   const lang = text(values, 'lang');
   if (lang !== undefined) countryNames(lang, '--lang');
   if (day !== undefined && (values.engine !== undefined || extras.confidence)) {
@@ -138,16 +147,19 @@ async function run(invocation: Invocation): Promise<number> {
   database.close();
   if (invalid === 0) return EXIT.ok;
   printNote(`ipatlas: ${invalid} of the addresses given ${invalid === 1 ? 'is' : 'are'} not valid\n`);
+  const file = positionals.find((name) => name !== STDIN_PATH && existsSync(name));
+  if (file !== undefined) printNote(`ipatlas: ${file} is a file; "ipatlas lookup - < ${file}" looks up its lines\n`);
   return EXIT.badInput;
 }
 
 export const command: Command = {
-  usage: ['lookup IP… | -'],
-  description: `Looks addresses up. Prints one JSON object a line, or a table on a terminal. "-" reads addresses from stdin, one a
+  usage: ['lookup [IP… | -]'],
+  description: `Looks addresses up. Prints one JSON object a line, or a table on a terminal. "-", or no argument, reads addresses from stdin, one a
 line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at the end, exit code 4.`,
   options: {
     add: {
       value: 'LIST',
+      repeatable: true,
       help: `which fields to show, with commas: of ${resultFields().join(', ')}. asn and as_name are the number and the name of the network that announces the address, network is the largest CIDR block around it with the same answers; also the names of labels`,
     },
     reason: { help: 'also show why an address has no country' },
@@ -171,7 +183,7 @@ line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at
     'cut -d" " -f1 access.log | sort -u | ipatlas lookup - --json': 'one result for each different address of a log',
   },
   operand: 'none',
-  arguments: [1, Number.POSITIVE_INFINITY],
+  arguments: [0, Number.POSITIVE_INFINITY],
   answersFromSeed: true,
   run,
 };

@@ -1,11 +1,12 @@
 /** `ipatlas rollback`: makes an earlier release current again. */
 import { rollBack } from '../../pipeline/index.js';
+import { fullId, releaseIds } from '../database/release.js';
 import { EXIT } from '../errors.js';
 import { AFTER_FLAG, runSteps } from './after.js';
 import { type Command, type Invocation, print, printNote } from './command.js';
 
 async function run({ dataDir, values, positionals }: Invocation): Promise<number> {
-  const { from, to, isIncomplete } = rollBack(dataDir, positionals[0]);
+  const { from, to, isIncomplete } = rollBack(dataDir, positionals[0] && fullId(releaseIds(dataDir), positionals[0]));
   if (values.json === true) await print(`${JSON.stringify({ from: from ?? null, to })}\n`);
   else if (from === to) printNote(`release ${to} is already current\n`);
   else {

@@ -3,7 +3,7 @@ import { debuglog, getSystemErrorMap } from 'node:util';
 import { dataPlace } from '../database/origin.js';
 import { AtlasError, EXIT, fileAdvice, isDiskError, messageOf } from '../errors.js';
 import { isUnderNohup } from '../signals.js';
-import { type Command, NOTES, print, printNote, usageError } from './command.js';
+import { type Command, NOTES, print, printNote, printNotice, usageError } from './command.js';
 import { parseCommandLine } from './command-line.js';
 
 const debug = debuglog('ipatlas');
@@ -43,6 +43,8 @@ export async function runCommand(
   const place = dataPlace(dataDir, values.seed === true);
   if (place.dataDir === '') throw usageError('--data (or IPATLAS_DATA) is empty', name);
   NOTES.areQuiet = values.quiet === true;
+  if (place.ignored !== undefined && command.withoutData !== true)
+    printNotice(`ipatlas: ./${place.ignored} has no files of ipatlas; the data directory is ${place.dataDir}\n`);
   mayHaveLeftConnections = command.mayLeaveConnections === true;
   return command.run({ ...place, values, action, positionals });
 }

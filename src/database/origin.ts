@@ -1,5 +1,5 @@
 /** Decides where the database comes from: the current release of a data directory, or the seed in the package. Opens either. */
-import { lstatSync, statSync } from 'node:fs';
+import { lstatSync, readdirSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import type { Partition } from '../rangefile/partitions.js';
@@ -11,7 +11,7 @@ import { openReleasePartition, openReleaseRanges } from './release-files.js';
 import { openSeed, openSeedPartition, readSeed, seedPath } from './seed.js';
 
 /** The default data directory, as help texts describe it. */
-export const DATA_DIR_HELP = `the data directory (default: IPATLAS_DATA, else ./data if it exists, else ${SYSTEM.isWindows ? '%LOCALAPPDATA%\\ipatlas' : '~/.local/share/ipatlas'})`;
+export const DATA_DIR_HELP = `the data directory (default: IPATLAS_DATA, else ./data if it is empty or has files of ipatlas, else ${SYSTEM.isWindows ? '%LOCALAPPDATA%\\ipatlas' : '~/.local/share/ipatlas'})`;
 
 /**
  * When the seed answers: only as long as the data directory never had a release; always, because the user wants it; or never,
@@ -23,21 +23,30 @@ export type SeedUse = 'without-release' | 'always' | 'never';
 export interface DataPlace {
   dataDir: string;
   seed: SeedUse;
+  /** A directory that looks like a data directory by its name, but has only other files. */
+  ignored?: string;
 }
+
+/** Files of a data directory, one of which is there after any command that writes, and that of sources in a checkout. */
+const OWN_FILES = ['releases', 'current', 'cache', 'keys.sqlite', 'lock.sqlite', 'history', 'sources.json'];
+const LOCAL_DIR = 'data';
 
 /**
  * Returns the data directory that is used without `--data` and `IPATLAS_DATA`: `data` in the working directory if it
- * exists, so that a checkout and a project keep their own database, else a directory of the user, so that any other
- * working directory stays clean.
+ * is empty or has files of ipatlas, so that a checkout and a project keep their own database, else a directory of the user, so
+ * that any other working directory stays clean.
  *
  * Source of the second: XDG Base Directory Specification 0.8. A relative XDG_DATA_HOME is invalid and is ignored. On Windows,
  * LOCALAPPDATA takes its place.
  */
-function defaultDataDir(env: NodeJS.ProcessEnv): string {
-  if (statSync('data', { throwIfNoEntry: false })?.isDirectory() === true) return 'data';
+function defaultDataDir(env: NodeJS.ProcessEnv): Pick<DataPlace, 'dataDir' | 'ignored'> {
+  const hasLocal = statSync(LOCAL_DIR, { throwIfNoEntry: false })?.isDirectory() === true;
+  const files = hasLocal ? readdirSync(LOCAL_DIR) : [];
+  if (hasLocal && (files.length === 0 || files.some((name) => OWN_FILES.includes(name)))) return { dataDir: LOCAL_DIR };
   const base = SYSTEM.isWindows ? env.LOCALAPPDATA : env.XDG_DATA_HOME;
   const usual = SYSTEM.isWindows ? ['AppData', 'Local'] : ['.local', 'share'];
-  return join(base !== undefined && isAbsolute(base) ? base : join(homedir(), ...usual), 'ipatlas');
+  const dataDir = join(base !== undefined && isAbsolute(base) ? base : join(homedir(), ...usual), 'ipatlas');
+  return { dataDir, ...(hasLocal && { ignored: LOCAL_DIR }) };
 }
 
 /**
@@ -53,8 +62,8 @@ export function dataPlace(
   env: NodeJS.ProcessEnv = process.env,
 ): DataPlace {
   const dataDir = named ?? env.IPATLAS_DATA;
-  const seed = wantsSeed ? 'always' : dataDir === undefined ? 'without-release' : 'never';
-  return { dataDir: dataDir ?? defaultDataDir(env), seed };
+  if (dataDir === undefined) return { ...defaultDataDir(env), seed: wantsSeed ? 'always' : 'without-release' };
+  return { dataDir, seed: wantsSeed ? 'always' : 'never' };
 }
 
 /** Returns whether a directory has a release or had one: a link to a release that is gone counts, a refused release does not. */

@@ -8,6 +8,7 @@ import {
   causedError,
   damagedRelease,
   hasCode,
+  misuse,
   orElse,
   orThrow,
   REBUILD,
@@ -428,15 +429,30 @@ export function keptReleaseDirs(dataDir: string): string[] {
   return [...idsIn(releases).map((id) => join(releases, id)), ...idsIn(refused).map((id) => join(refused, id))];
 }
 
+/** Characters of the shortest beginning of an id that names it: the year. */
+const MIN_ID_START = 4;
+
+/**
+ * Returns the id that begins with a text; the text itself if none does.
+ *
+ * @throws AtlasError E_USAGE if several do
+ */
+export function fullId(ids: readonly string[], start: string): string {
+  const [id = start, ...others] = new Set(ids.filter((each) => start.length >= MIN_ID_START && each.startsWith(start)));
+  if (others.length === 0) return id;
+  throw misuse(`several releases begin with ${start}: ${[id, ...others].join(', ')}; name more of it`);
+}
+
 /**
  * Returns the directory of a release that a user names.
  *
  * @param dataDir the data directory
- * @param name `current`; the id of a release, refused ones included; or the path of a release or of a data directory
- * @throws AtlasError E_NO_DATABASE if there is no such release
+ * @param text `current`; the id of a release, refused ones included, or its beginning; or the path of a release or of a data directory
+ * @throws AtlasError E_NO_DATABASE if there is no such release; E_USAGE for the beginning of several ids
  */
-export function namedRelease(dataDir: string, name: string): string {
-  if (name === CURRENT_LINK) return releaseDir(dataDir);
+export function namedRelease(dataDir: string, text: string): string {
+  if (text === CURRENT_LINK) return releaseDir(dataDir);
+  const name = fullId([...releaseIds(dataDir), ...refusedIds(dataDir)], text);
   for (const dir of [join(dataDir, RELEASES_DIR, name), join(dataDir, RELEASES_DIR, REFUSED_DIR, name)]) {
     if (RELEASE_ID.test(name) && statSync(dir, { throwIfNoEntry: false }) !== undefined) return dir;
   }

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { factLines } from '../../src/cli/command.js';
 import { packageFile } from '../../src/package-root.js';
 import { counted, table } from '../../src/text-table.js';
@@ -34,9 +34,8 @@ describe('ipatlas', () => {
     [['./8.8.8.8'], /unknown command/],
     [['lokup', '8.8.8.8'], /unknown command "lokup" \(did you mean "lookup"\?\); see "ipatlas --help"/],
     [['help', 'bild'], /unknown command "bild" \(did you mean "build"\?\)/],
-    [['--verbose'], /no command is given with "--verbose"/],
+    [['--verbose'], /unknown option "--verbose"/],
     [['completion', 'fissh'], /unknown shell "fissh" \(did you mean "fish"\?\); see "ipatlas completion --help"/],
-    [['lookup'], /an argument is missing; write ".*"; see "ipatlas lookup --help"/],
     [['lookup', '--frob', '8.8.8.8'], /unknown option "--frob"; see "ipatlas lookup --help"/],
     [
       ['lookup', '--reasn', '8.8.8.8'],
@@ -79,6 +78,55 @@ describe('ipatlas', () => {
     await noRelease({ XDG_DATA_HOME: join(empty, 'xdg') }, 'data');
     await noRelease({ IPATLAS_DATA: 'elsewhere' }, 'elsewhere');
     rmSync(empty, { recursive: true });
+  });
+});
+
+describe('what strangers type', () => {
+  let folders: string[] = [];
+  afterEach(() => {
+    for (const folder of folders) rmSync(folder, { recursive: true });
+    folders = [];
+  });
+  /** Returns a folder with a file. */
+  function folderWith(path: string): string {
+    const folder = temporaryDir();
+    folders.push(folder);
+    mkdirSync(dirname(join(folder, path)), { recursive: true });
+    writeFileSync(join(folder, path), '8.8.8.8\n');
+    return folder;
+  }
+
+  it.each<[line: string, code: number, stdout: string, stderr: string]>([
+    ['8.8.8.0/24', 2, '', '"ipatlas history 8.8.8.0/24"'],
+    ['example.com', 2, '', '"getent ahosts example.com"'],
+    ['--hlep', 2, '', 'did you mean "--help"?'],
+    ['-V', 0, '0.1.0', ''],
+    ['lookup ips.txt', 4, 'invalid ip', '"ipatlas lookup - < ips.txt"'],
+    ['lookup --add country_code --add is_eu 8.8.8.8', 0, '{"ip":"8.8.8.8","country_code":"US","is_eu":false}', ''],
+    ['diff RELEASE current', 0, 'IPv4: no difference', ''],
+    ['diff 2 current', 5, '', 'there is no release "2"'],
+  ])('%s', async (line, code, stdout, stderr) => {
+    const cwd = folderWith('ips.txt');
+    const args = line.replace('RELEASE', basename(release).slice(0, -1)).split(' ');
+    const result = await ipatlas(args, { cwd, env: { IPATLAS_DATA: dataDir } });
+    expect(result.code, result.stderr).toBe(code);
+    expect(result.stdout).toContain(stdout);
+    expect(result.stderr).toContain(stderr);
+  });
+
+  it('lookup without arguments reads standard input', async () => {
+    const { stdout } = await ipatlas(['lookup', '--data', dataDir], { input: '8.8.8.8\n' });
+    expect(stdout).toContain('"country_code":"US"');
+  });
+
+  it('a key before the first build makes the default directory, which is not a ./data of others', async () => {
+    const cwd = folderWith('data/x.csv');
+    const own = join(cwd, 'xdg', 'ipatlas');
+    const env = { IPATLAS_DATA: undefined, XDG_DATA_HOME: join(cwd, 'xdg') };
+    const { code, stderr } = await ipatlas(['keys', 'create'], { cwd, env });
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain(`./data has no files of ipatlas; the data directory is ${own}`);
+    expect(existsSync(join(own, 'keys.sqlite'))).toBe(true);
   });
 });
 

@@ -17,7 +17,16 @@ import { COMPRESSIONS } from '../../enrich/output/compress.js';
 import { AtlasError, causedError, EXIT, misuse } from '../../errors.js';
 import { checkPrivate } from '../../files.js';
 import { MAX_JOBS } from '../../limits.js';
-import { type FlagTable, type Invocation, LANG_FLAG, type OptionValues, print, table, text } from '../command.js';
+import {
+  type FlagTable,
+  type Invocation,
+  LANG_FLAG,
+  listOf,
+  type OptionValues,
+  print,
+  table,
+  text,
+} from '../command.js';
 
 const FIELD_HELP =
   'where the address is: a key, a path with dots (client.ip), an element of an array (hops[0]), its first element with a ' +
@@ -109,6 +118,7 @@ export const ENRICH_INPUT_FLAGS: FlagTable = {
 export const ADD_FLAGS: FlagTable = {
   add: {
     value: 'LIST',
+    repeatable: true,
     help: `what to add, in this order: of ${addable().join(', ')}, with commas; default the first three. Also the names of labels`,
   },
   schema: {
@@ -195,7 +205,7 @@ export function requestedOptions(values: OptionValues): RequestedOptions {
     ...{ format, log, items, field, schema, lang, lenient, pick, at },
     delimiter: delimiter === '\\t' ? '\t' : delimiter,
     header: values['no-header'] !== true,
-    add: text(values, 'add')?.split(','),
+    add: listOf(values, 'add'),
     inText: values['in-text'],
     onInvalid: values['on-invalid'],
     atField: values['at-field'],
