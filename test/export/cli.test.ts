@@ -158,7 +158,7 @@ describe('ipatlas export', () => {
     ],
     [[], 2, /an argument is missing/],
     [['compact', '--countries', 'DE'], 2, /--countries does not go with compact/],
-    [['compact', '--with', 'labels'], 2, /--with is "labels"; it can be confidence, networks, each once/],
+    [['compact', '--with', 'labels'], 2, /--with is "labels"; it can be confidence, networks, kinds, each once/],
     [['compact', '--with', 'networks'], 5, /has no networks: none of its sources says/],
     [['compact', '--with', 'confidence'], 2, /has no confidence/],
     [['csv', '--gzip'], 2, /--gzip does not go with csv/],
