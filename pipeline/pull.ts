@@ -12,7 +12,7 @@ import { PULL_DIR, type PullState, pullStatePath, readPullState } from '../src/d
 import { currentReleaseId, MIRROR_FILE, RELEASE_ID, RELEASES_DIR, type Refusal } from '../src/database/release.js';
 import { checkReleaseMirror, openReleaseRanges } from '../src/database/release-files.js';
 import { today } from '../src/day.js';
-import { AtlasError, messageOf, systemErrorCode } from '../src/errors.js';
+import { AtlasError, isUnreadable, messageOf, orElse, systemErrorCode } from '../src/errors.js';
 import { makeFolder, replaceFile } from '../src/files.js';
 import { HISTORY_DAYS } from '../src/limits.js';
 import { withoutCredentials } from '../src/url.js';
@@ -88,12 +88,7 @@ async function offeredByRepository(client: RepositoryClient, workDir: string): P
 
 /** Parses a JSON object; returns an empty one for anything else. */
 function parseObject(text: string): Record<string, unknown> {
-  try {
-    return Object(JSON.parse(text)) as Record<string, unknown>;
-  } catch (error) {
-    if (error instanceof SyntaxError) return {};
-    throw error;
-  }
+  return Object(orElse(() => JSON.parse(text), isUnreadable, {}));
 }
 
 /** Returns whether a release is the current one, with the files that were signed, and they are whole. */

@@ -4,7 +4,7 @@
  */
 import { readFileSync, statSync } from 'node:fs';
 import { CsvError, parse } from 'csv-parse/sync';
-import { AtlasError, causedError, configError } from '../../src/errors.js';
+import { AtlasError, configError, orThrow } from '../../src/errors.js';
 import { MAX_CSV_ROW_BYTES } from '../../src/limits.js';
 
 /** One row: its cells by column, trimmed. */
@@ -38,13 +38,11 @@ export function refuseProblems(tables: readonly ConfigTable<string>[]): void {
 
 /** Reads UTF-8 text without a byte order mark. Line ends become line feeds, because csv-parse miscounts mixed line ends. */
 function readText(path: string): string {
-  let bytes: Buffer;
-  try {
+  const read = (): Buffer => {
     if (!statSync(path).isFile()) throw new Error('not a regular file');
-    bytes = readFileSync(path);
-  } catch (error) {
-    throw causedError('E_CONFIG', `${path}: cannot be read`, error, 'fix its path or permissions');
-  }
+    return readFileSync(path);
+  };
+  const bytes = orThrow(read, 'E_CONFIG', `${path}: cannot be read`, 'fix its path or permissions');
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r\n?/g, '\n');
   } catch (error) {

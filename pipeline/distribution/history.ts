@@ -1,7 +1,7 @@
 /** Takes the history of a repository, see src/history/FORMAT.md. */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { AtlasError, messageOf, systemErrorCode } from '../../src/errors.js';
+import { AtlasError, isAtlasError, messageOf, orElse, systemErrorCode } from '../../src/errors.js';
 import { openArchive } from '../../src/history/archive.js';
 import type { Archived } from '../../src/history/entry.js';
 import { isPackName, PACK_LIST_FILE, packName, parsePackList } from '../../src/history/pack.js';
@@ -56,12 +56,8 @@ async function takePacks(
 /** Returns the packs that belong to a folder as far as is known. */
 function listedPacks(folder: string): string[] {
   const path = join(folder, PACK_LIST_FILE);
-  try {
-    return existsSync(path) ? parsePackList(readFileSync(path, 'utf8'), path) : [];
-  } catch (error) {
-    if (error instanceof AtlasError) return []; // written anew
-    throw error;
-  }
+  const read = () => (existsSync(path) ? parsePackList(readFileSync(path, 'utf8'), path) : []);
+  return orElse(read, isAtlasError, []); // written anew
 }
 
 /**

@@ -14,7 +14,7 @@ import path from 'node:path';
 import { type Readable, Transform, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { describeStoredFile } from '../../src/database/release.js';
-import { systemErrorCode } from '../../src/errors.js';
+import { hasCode, orElse, systemErrorCode } from '../../src/errors.js';
 import { makeFolder, openPendingFile, replaceFile, writePieces } from '../../src/files.js';
 import type { DataDate, FetchedFile } from '../stage.js';
 
@@ -206,12 +206,7 @@ export async function cachedFiles(dataDir: string, cached: readonly CachedFile[]
 
 /** Returns the SHA-256 of a file, hexadecimal; undefined if the file does not exist. */
 export function hashFile(file: string): string | undefined {
-  try {
-    return describeStoredFile(file).sha256;
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return undefined;
-    throw error;
-  }
+  return orElse(() => describeStoredFile(file).sha256, hasCode('ENOENT'), undefined);
 }
 
 /**

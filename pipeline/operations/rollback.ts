@@ -105,13 +105,11 @@ function verifyChosen(dir: string): Manifest {
 
 /** Runs an action that a rollback can do without, and returns whether the disk had space for it. */
 function unlessFull(action: () => void): boolean {
-  try {
+  const run = (): boolean => {
     action();
     return true;
-  } catch (error) {
-    if (isDiskError(error)) return false;
-    throw error;
-  }
+  };
+  return orElse(run, isDiskError, false);
 }
 
 /**

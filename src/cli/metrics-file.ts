@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { RefusedOutcome } from '../../pipeline/index.js';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest } from '../database/release.js';
 import { startOfDay } from '../day.js';
-import { AtlasError, EXIT, messageOf, systemErrorCode, writeError } from '../errors.js';
+import { type AtlasError, EXIT, hasCode, isAtlasError, messageOf, orElse, writeError } from '../errors.js';
 import { replaceFile } from '../files.js';
 import { type GateFigure, readStoredReport, type StoredReport } from '../report/stored-report.js';
 import { type FlagTable, type Invocation, printNote, text } from './command.js';
@@ -23,12 +23,8 @@ type Outcome = (typeof OUTCOMES)[number];
 
 /** Reads a metric that the last run wrote, in seconds since 1970; 0 if it has none. */
 function lastValue(file: string, name: string): number {
-  try {
-    return Number(new RegExp(`^${name}\\{.*\\} (\\d+)$`, 'm').exec(readFileSync(file, 'utf8'))?.[1] ?? 0);
-  } catch (error) {
-    if (systemErrorCode(error) === 'ENOENT') return 0;
-    throw error;
-  }
+  const metric = new RegExp(`^${name}\\{.*\\} (\\d+)$`, 'm');
+  return orElse(() => Number(metric.exec(readFileSync(file, 'utf8'))?.[1] ?? 0), hasCode('ENOENT'), 0);
 }
 
 /** Returns what is known of the current release; undefined if there is none, or it is damaged. */
@@ -36,12 +32,7 @@ function currentRelease(dataDir: string): { manifest: Manifest; report: StoredRe
   const id = currentReleaseId(dataDir);
   if (id === undefined) return undefined;
   const dir = join(dataDir, RELEASES_DIR, id);
-  try {
-    return { manifest: readManifest(dir), report: readStoredReport(dir) };
-  } catch (error) {
-    if (error instanceof AtlasError) return undefined;
-    throw error;
-  }
+  return orElse(() => ({ manifest: readManifest(dir), report: readStoredReport(dir) }), isAtlasError, undefined);
 }
 
 /**

@@ -202,8 +202,9 @@ function openChecked<File extends PartitionFile>(
   const path = join(dir, partition.file);
   const { manifest, result: file } = withChecked(dir, partition.file, (content, fd, bytes, manifest, keep) => {
     if (content === undefined && allocate !== undefined && partition.file === RANGE_FILE) {
+      const parts = openInParts(allocate(bytes), fd, path);
       keep();
-      return openInParts(allocate(bytes), fd, path) as unknown as File;
+      return parts as unknown as File;
     }
     const whole = content ?? readInto((allocate ?? Buffer.allocUnsafeSlow)(bytes), fd);
     return decodeFile(partition, whole, path, content === undefined, partition.columns?.(manifest));
