@@ -11,7 +11,7 @@ const MAX_PAYLOAD = 4_194_304;
 /** Longest time for a request, in milliseconds: the server may wait for its disk. */
 export const PATIENCE_MS = 60_000;
 
-async function freePort() {
+export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address();

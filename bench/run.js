@@ -19,6 +19,7 @@ const PARTS = [
   'export',
   'agreement',
   'stream',
+  'kafka',
   'fleet',
   'scale-api',
   'scale-build',

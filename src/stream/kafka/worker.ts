@@ -8,7 +8,7 @@
  * begins again at the group's offsets, as another transactional id: it never has to find out what became of a transaction.
  */
 import { createHash, randomUUID } from 'node:crypto';
-import { setMaxListeners } from 'node:events';
+import { EventEmitter, once, setMaxListeners } from 'node:events';
 import { AtlasError } from '../../errors.js';
 import {
   KAFKA_BYTES_IN_FLIGHT,
@@ -150,28 +150,15 @@ const placeOf = ({ partition, offset }: RecordPlace) => ({ partition, offset });
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 
-/** A promise that another part of the program resolves, again and again. */
-class Bell {
-  #ring!: () => void;
-  #next = this.#renew();
-
-  #renew(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#ring = resolve;
-    });
-  }
-
+/** Wakes up what waits for something to do. */
+class Bell extends EventEmitter {
   ring(): void {
-    const ring = this.#ring;
-    this.#next = this.#renew();
-    ring();
+    this.emit('ring');
   }
 
   /** Waits for the next ring, or some milliseconds. */
   async wait(milliseconds: number): Promise<void> {
-    const ended = new AbortController();
-    await Promise.race([this.#next, pause(milliseconds, ended.signal)]);
-    ended.abort();
+    await once(this, 'ring', { signal: AbortSignal.timeout(milliseconds) }).catch(() => {});
   }
 }
 
