@@ -1,5 +1,6 @@
 // Programs for bench/kafka.js, on a later Node with the client of Kafka. usage: kafka-worker.js SERVERS MODE FROM TO DATA LINES
-// Mode `fill` writes the lines of a file; the others read all records of a topic once, write another, and print records per second,
+// Mode `fill` writes the lines of a file; the others read all records of a topic once, write another, and print records per second
+// and core seconds for a million records,
 // without those of the first fifth, in which code is compiled.
 import { readFileSync } from 'node:fs';
 import * as module from '@platformatic/kafka';
@@ -28,7 +29,7 @@ let done = 0;
 let begun;
 function count(records) {
   done += records;
-  if (done >= WARM_UP_SHARE * lines.length) begun ??= { at: performance.now(), done };
+  if (done >= WARM_UP_SHARE * lines.length) begun ??= { at: performance.now(), done, cpu: process.cpuUsage() };
 }
 
 async function fill() {
@@ -103,5 +104,7 @@ async function naive() {
 await { fill, enrich: worker, copy: worker, naive }[mode]();
 if (mode !== 'fill') {
   const perSecond = (done - begun.done) / ((performance.now() - begun.at) / 1000);
-  process.stdout.write(JSON.stringify({ perSecond, done }), () => process.exit());
+  const { user, system } = process.cpuUsage(begun.cpu);
+  const coreSeconds = (user + system) / (done - begun.done);
+  process.stdout.write(JSON.stringify({ perSecond, coreSeconds }), () => process.exit());
 } else process.exit();

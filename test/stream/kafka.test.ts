@@ -19,6 +19,11 @@ describe.skipIf(missing)('a worker on Kafka', { concurrent: true }, () => {
     await publishBlocks(dataDir, SMALL_WORLD);
     makeCertificates(certificates);
     cluster = await KafkaCluster.start(1, certificates);
+    await cluster.produce([
+      { create: ['c3'], partitions: 3, replicas: 1 },
+      { create: ['c1', 'c1b', 'secured'], partitions: 1, replicas: 1 },
+      ...records('secured', 5, 1),
+    ]);
   }, 300_000);
   afterAll(async () => {
     await cluster?.remove();
@@ -112,12 +117,6 @@ describe.skipIf(missing)('a worker on Kafka', { concurrent: true }, () => {
     [['--from', 'c3', '--to', 'c1', '--rejects', 'c1b'], /c3 has 3 partitions and c1 has 1: .*give --by-key/],
     [['--from', 'c3', '--to', 'none', '--rejects', 'c1b'], /there is no topic none; --init creates it/],
   ])('refuses topics that do not fit: %j', async (names, message) => {
-    await cluster
-      .produce([
-        { create: ['c3'], partitions: 3, replicas: 1 },
-        { create: ['c1', 'c1b'], partitions: 1, replicas: 1 },
-      ])
-      .catch(() => {});
     const { code, stderr } = await cluster.work(...names, '--data', dataDir, '--once');
     expect([code, stderr]).toEqual([2, expect.stringMatching(message)]);
   });
@@ -175,17 +174,16 @@ describe.skipIf(missing)('a worker on Kafka', { concurrent: true }, () => {
     { what: 'no authority', listener: 'both', at: `kafka+tls://${user}`, more: [], problem: /certificate/ },
   ] as const)('connects to a secured broker: $what', async ({ what, listener, at, more, ...rest }) => {
     writeFileSync(file('token'), token);
-    const topic = what.replaceAll(/[^a-z0-9]/g, '-');
-    await cluster.produce([{ create: [topic], partitions: 1, replicas: 1 }, ...records(topic, 5, 1)]);
+    const output = `geo-${what.replaceAll(/[^a-z0-9]/g, '-')}`;
     const server = `${at}127.0.0.1:${cluster.secured[listener]}`;
     const variables = 'isInEnvironment' in rest ? { IPATLAS_KAFKA_USER: name, IPATLAS_KAFKA_PASSWORD: password } : {};
-    const names = flags(topic, `${topic}-geo`, '--init', '--once', ...more);
+    const names = flags('secured', output, '--init', '--once', ...more);
     const { code, stderr } = await cluster.workAt(server, variables, ...names);
     if ('problem' in rest) {
       expect([code, stderr]).toEqual([2, expect.stringMatching(rest.problem)]);
     } else {
       expect(code, stderr).toBe(0);
-      expect(await recordErrors(cluster, topic, `${topic}-geo`, dataDir)).toEqual({ errors: [], records: 5 });
+      expect(await recordErrors(cluster, 'secured', output, dataDir)).toEqual({ errors: [], records: 5 });
     }
   });
 
