@@ -21,7 +21,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { crypto } from './builtins.js';
-import { AtlasError, systemErrorCode } from './errors.js';
+import { AtlasError, systemErrorCode, writeError } from './errors.js';
 import { SYSTEM, whenReleased } from './system.js';
 
 /**
@@ -276,6 +276,19 @@ export function checkPrivate(path: string): void {
   // Windows has access control lists instead, which Node cannot read: the permissions of the folder count there.
   if (SYSTEM.isWindows || (statSync(path).mode & 0o077) === 0) return;
   throw new AtlasError('E_CONFIG', `the key ${path} is accessible to other users; run "chmod 600 ${path}"`);
+}
+
+/**
+ * Writes a file that the user named, as {@link replaceFile} does.
+ *
+ * @throws AtlasError E_OUTPUT if the path cannot be written, E_DISK if the disk is full or fails
+ */
+export function writeFile(path: string, pieces: Pieces): number {
+  try {
+    return replaceFile(path, pieces);
+  } catch (error) {
+    throw writeError(path, error);
+  }
 }
 
 /** Renames a file or folder; see {@link whenReleased}. A file replaces a file of that name. */

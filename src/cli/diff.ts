@@ -20,7 +20,7 @@ import { namedRelease } from '../database/release.js';
 import { noPartition, openReleasePartition, openReleaseRanges } from '../database/release-files.js';
 import { cellText } from '../enrich/formats/results.js';
 import { AtlasError, EXIT, misuse } from '../errors.js';
-import { writeFile } from '../export/output.js';
+import { writeFile } from '../files.js';
 import { partitionAt, rangesAt } from '../history/day.js';
 import { PAIRS_SHOWN } from '../limits.js';
 import { formatCidr, rangeToCidrs } from '../range/cidr.js';

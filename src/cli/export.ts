@@ -20,9 +20,9 @@ import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.
 import { joinFiles } from '../export/joint.js';
 import { limitEntries } from '../export/limited.js';
 import { ASN_DATABASE_TYPE, BOTH_DATABASE_TYPE, DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
-import { writeFile } from '../export/output.js';
 import type { ExportedRange } from '../export/ranges.js';
 import { SET_NAME } from '../export/sets.js';
+import { writeFile } from '../files.js';
 import { rangesAt } from '../history/day.js';
 import { withPackages } from '../optional-packages.js';
 import { COUNTRIES, NETWORKS, otherPartitions, type Partition } from '../rangefile/partitions.js';

@@ -11,8 +11,7 @@ import {
   revokeKey,
 } from '../api/keys/key-store.js';
 import { AtlasError, EXIT, misuse } from '../errors.js';
-import { writeFile } from '../export/output.js';
-import { makeFolder } from '../files.js';
+import { makeFolder, writeFile } from '../files.js';
 import { RETRY_MAX_MS } from '../limits.js';
 import { watchStopSignals } from '../signals.js';
 import { counted } from '../text-table.js';

@@ -1,27 +1,19 @@
 /** What a report says about a release: its origin, its stages, its gates, the age of its sources, and what changed. */
 import { ageDays, ageText, changeRate, releaseAge } from '../database/age.js';
-import { type Manifest, namedRelease, readManifest } from '../database/release.js';
+import { type Manifest, type ManifestInput, namedRelease, readManifest } from '../database/release.js';
 import { hasCode, orElse } from '../errors.js';
 import { type Changes, changesJson, compareReleases } from './changes.js';
 import { readStoredReport, type StoredReport } from './stored-report.js';
 
 /** A source as a report shows it. */
-export interface ReportedSource {
-  id: string;
-  version: string;
-  license: string;
-  attribution: string;
-  rows: number;
-  rejected: number;
+export type ReportedSource = Pick<ManifestInput, 'id' | 'version' | 'license' | 'attribution' | 'rows' | 'rejected'> & {
+  [Member in 'seed' | 'data_date' | 'data_date_evidence']: ManifestInput[Member] | undefined;
+} & {
   /** Rows that were read but not used, such as those of another kind; undefined if it was not recorded. */
   skipped: number | undefined;
-  data_date: string | undefined;
-  data_date_evidence: string | undefined;
   /** Whole days since the date of the data; undefined if that is not known. */
   age_days: number | undefined;
-  /** The publisher's warning if the files are only a seed for the first build. */
-  seed: string | undefined;
-}
+};
 
 /** All facts of a report. */
 export interface ReleaseReport {
@@ -70,22 +62,13 @@ export function describeRelease(dataDir: string, dir: string, now: number = Date
     ageDays: days,
     age: ageText(days, changeRate(dir)),
     stored,
-    sources: manifest.inputs.map((input) => {
-      const skipped = ingested[`${input.id}.skipped`];
-      const { data_date } = input;
-      return {
-        id: input.id,
-        version: input.version,
-        license: input.license,
-        attribution: input.attribution,
-        rows: input.rows,
-        rejected: input.rejected,
-        seed: input.seed,
-        skipped: typeof skipped === 'number' ? skipped : undefined,
-        data_date,
-        data_date_evidence: input.data_date_evidence,
-        age_days: data_date === undefined ? undefined : ageDays(releaseAge({ as_of: data_date, data_date }, now)),
-      };
+    sources: manifest.inputs.map(({ id, version, license, attribution, rows, rejected, seed, ...input }) => {
+      const count = ingested[`${id}.skipped`];
+      const skipped = typeof count === 'number' ? count : undefined;
+      const { data_date, data_date_evidence } = input;
+      const age_days = data_date === undefined ? undefined : ageDays(releaseAge({ as_of: data_date }, now));
+      const read = { id, version, license, attribution, rows, rejected, seed, skipped };
+      return { ...read, data_date, data_date_evidence, age_days };
     }),
     comparedWith: previous,
     changes: previousDir === undefined ? undefined : compareReleases(previousDir, dir),
