@@ -100,6 +100,10 @@ export const WIRE_ERRORS = {
     message:
       'include can be asn, as_name, network, continent, is_eea, anycast, kind, operator, with commas between them',
   },
+  lang_unknown: {
+    status: 400,
+    message: 'lang is not the tag of a language that has names here, such as de, pt-BR or zh-Hant',
+  },
   day_invalid: { status: 400, message: 'at is not a day; write it as 2026-01-31' },
   day_not_kept: { status: 400, message: 'There are no answers of this day' },
   too_many: { status: 400, message: `Too many IPs. Maximum batch size is ${MAX_BATCH}.` },

@@ -1,5 +1,6 @@
 /** The query parameters of requests, and above all `include`: the members that results have besides the four. */
 import { parse } from 'node:querystring';
+import { namedLanguage } from '../country/names.js';
 
 /** In the order in which results have them. */
 export const INCLUDABLE = ['asn', 'as_name', 'network', 'continent', 'is_eea', 'anycast', 'kind', 'operator'] as const;
@@ -12,10 +13,12 @@ export interface Included {
   readonly members: readonly Includable[];
   /** Names of labels; they are looked up together. */
   readonly labels: readonly string[];
+  /** The language of the countries' names; English without. */
+  readonly lang?: string;
 }
 
-/** Undefined if a request asks for none; `unknown` if it names another one, or an empty list. */
-export type Include = Included | 'unknown' | undefined;
+/** Undefined if a request asks for none; else an error if it names another one, an empty list, or an unknown language. */
+export type Include = Included | 'include_unknown' | 'lang_unknown' | undefined;
 
 /** One for each set of members without labels. */
 const SETS = Array.from({ length: 2 ** INCLUDABLE.length }, (_, set) => {
@@ -39,11 +42,21 @@ export function includedMembers(value: Parameter, known: () => readonly string[]
     const index = INCLUDABLE.indexOf(name as Includable);
     if (index >= 0) set |= 1 << index;
     else if (known().includes(name)) labels.add(name);
-    else return 'unknown';
+    else return 'include_unknown';
   }
   const ofMembers = SETS[set]!;
   if (labels.size === 0) return ofMembers;
   return { ...ofMembers, search: `${ofMembers.search} labels`, labels: [...labels].sort() };
+}
+
+/** Returns what is asked for with the names of a language, a tag such as `de`. */
+function inLanguage(include: Include, tag: Parameter): Include {
+  if (tag === undefined || typeof include === 'string') return include;
+  const lang = typeof tag === 'string' ? namedLanguage(tag) : undefined;
+  if (lang === undefined) return 'lang_unknown';
+  if (/^en\b/.test(lang)) return include;
+  const included = include ?? SETS[0]!;
+  return { ...included, search: `${included.search} lang=${lang}`, lang };
 }
 
 /** The query parameters that the API reads. */
@@ -67,7 +80,8 @@ export const KEY_PARAMETER = 'apikey';
  */
 export function queryParameters(query: string, labels: () => readonly string[] = () => []): QueryParameters {
   if (query === '') return NONE;
-  const { apikey, at, include: names } = parse(query, '&', '=', { maxKeys: 0 });
+  const { apikey, at, include: names, lang } = parse(query, '&', '=', { maxKeys: 0 });
   // Labels are not archived.
-  return { apikey, at, include: includedMembers(names, at === undefined ? labels : undefined) };
+  const include = includedMembers(names, at === undefined ? labels : undefined);
+  return { apikey, at, include: inLanguage(include, lang) };
 }

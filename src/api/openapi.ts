@@ -125,11 +125,21 @@ const DAY_PARAMETER = {
   example: '2026-01-31',
 };
 
+const LANGUAGE_PARAMETER = {
+  name: 'lang',
+  in: 'query',
+  required: false,
+  description:
+    "The language of the countries' names, a tag (BCP 47): those of CLDR in the server's version of Node. By default English.",
+  schema: { type: 'string' },
+  example: 'de',
+};
+
 function operationObject(operation: Operation, needsKey: boolean, labels: readonly string[]): object {
   const { id, tag, summary, description, hasAddress, isLookup, request, response, errors } = operation;
   const parameters = [
     ...(hasAddress ? [ADDRESS_PARAMETER] : []),
-    ...(isLookup ? [includeObject(labels), DAY_PARAMETER] : []),
+    ...(isLookup ? [includeObject(labels), DAY_PARAMETER, LANGUAGE_PARAMETER] : []),
   ];
   return {
     operationId: id,

@@ -83,7 +83,7 @@ export const ROUTES = {
       description: 'An IPv6 address is written in the path as it is; percent-encoding also works.',
       hasAddress: true,
       response: { description: 'The result. An address without a country has nulls.', schema: 'LookupResult' },
-      errors: ['invalid_address', 'include_unknown', ...DAY_ERRORS],
+      errors: ['invalid_address', 'include_unknown', 'lang_unknown', ...DAY_ERRORS],
     },
   },
   lookupSelf: { ...LOOKUP_SELF, path: '/api/lookup/' },
@@ -98,7 +98,7 @@ export const ROUTES = {
       description:
         'The address is the one that the request comes from: usually the IPv6 address if the caller has one.',
       response: { description: 'The result. An address without a country has nulls.', schema: 'LookupResult' },
-      errors: ['include_unknown', ...DAY_ERRORS],
+      errors: ['include_unknown', 'lang_unknown', ...DAY_ERRORS],
     },
   },
   batch: {
@@ -115,6 +115,7 @@ export const ROUTES = {
       response: { description: 'A result for each string.', schema: 'BatchResponse' },
       errors: [
         'include_unknown',
+        'lang_unknown',
         'too_many',
         'batch_over_rate',
         'body_empty',

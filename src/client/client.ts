@@ -71,6 +71,8 @@ export interface LookupOptions {
   )[];
   /** A day (UTC), `YYYY-MM-DD`, whose answers are wanted; by default those of now. */
   at?: string | undefined;
+  /** The language of the countries' names, a tag such as `de` (BCP 47); default English. */
+  lang?: string | undefined;
 }
 
 /** A result with the members that were asked for. */
@@ -150,11 +152,11 @@ async function errorOf(response: Response): Promise<ServiceError> {
   return new ServiceError(sentence, status);
 }
 
-function queryOf({ include = [], at }: LookupOptions): string {
-  const parameters = [
-    ...(include.length === 0 ? [] : [`include=${encodeURIComponent(include.join())}`]),
-    ...(at === undefined ? [] : [`at=${encodeURIComponent(at)}`]),
-  ];
+function queryOf({ include = [], at, lang }: LookupOptions): string {
+  const given = { include: include.length === 0 ? undefined : include.join(), at, lang };
+  const parameters = Object.entries(given).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${encodeURIComponent(value)}`],
+  );
   return parameters.length === 0 ? '' : `?${parameters.join('&')}`;
 }
 

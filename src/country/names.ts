@@ -15,7 +15,7 @@ export type CountryNames = (code: string, name: string) => string;
  * @throws AtlasError E_USAGE for what is no tag, or a language that has no names here
  */
 export function countryNames(tag: string, option: string): CountryNames {
-  const [language] = supported(tag);
+  const language = namedLanguage(tag);
   if (language === undefined) {
     throw misuse(
       `${option} is ${JSON.stringify(tag)}; write the tag of a language that has names here, such as de, pt-BR or zh-Hant`,
@@ -28,7 +28,9 @@ export function countryNames(tag: string, option: string): CountryNames {
   return (code, name) => (SHORT.includes(code) ? short : long).of(code) ?? name;
 }
 
-function supported(tag: string): string[] {
+/** Returns the tag of the language whose names a tag gets, one of some hundreds; undefined if there are none, or for what is no tag. */
+export function namedLanguage(tag: string): string | undefined {
   const isNoTag = (error: unknown): boolean => error instanceof RangeError;
-  return orElse(() => Intl.DisplayNames.supportedLocalesOf([tag]), isNoTag, []);
+  const [language] = orElse(() => Intl.DisplayNames.supportedLocalesOf([tag]), isNoTag, []);
+  return language && new Intl.DisplayNames([language], { type: 'region' }).resolvedOptions().locale;
 }

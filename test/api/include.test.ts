@@ -59,6 +59,28 @@ describe('include', () => {
     expect(own.json()).toEqual(expected);
   });
 
+  it.each<[query: string, country: string, error?: string]>([
+    ['?lang=de', 'Vereinigte Staaten'],
+    ['?lang=ja&include=continent', 'アメリカ合衆国'],
+    ['?lang=de-AT-u-nu-latn', 'Vereinigte Staaten'],
+    ['?lang=en-GB', 'United States'],
+    ['?lang=tlh', '', 'lang is not the tag'],
+    ['?lang=x%00', '', 'lang is not the tag'],
+    ['?lang=de&lang=fr', '', 'lang is not the tag'],
+    ['?lang=de&include=city', '', 'include can be'],
+  ])('%s has the names of the language', async (query, country, error) => {
+    const response = await get(`/api/lookup/8.8.8.8${query}`);
+    expect(response.statusCode).toBe(error === undefined ? 200 : 400);
+    if (error === undefined) expect(response.json()).toMatchObject({ country, country_code: 'US' });
+    else expect(response.json().error).toContain(error);
+    const batch = await app.inject({
+      ...{ method: 'POST', url: `/api/batch${query}`, payload: ['8.8.8.8'], headers: { 'x-api-key': KEY } },
+    });
+    if (error === undefined) expect(batch.json()['8.8.8.8']).toEqual(response.json());
+    // English is not touched.
+    expect((await get('/api/lookup/8.8.8.8')).body).toBe(JSON.stringify(US));
+  });
+
   it.each(['', 'city', 'asn,', 'asn,city', 'ASN', 'country'])(
     'with %j is refused, and the known names are listed',
     async (value) => {

@@ -94,11 +94,11 @@ export class Context {
     return this.deps.releases.current()?.labelNames ?? [];
   }
 
-  /** Answers an `include` with an unknown name; the answer lists the known ones. */
-  refuseInclude(reply: FastifyReply): undefined {
-    const names = this.labelNames;
+  /** Answers an `include` with an unknown name, with the list of the known ones, or an unknown language. */
+  refuseInclude(reply: FastifyReply, problem: Extract<Include, string>): undefined {
+    const names = problem === 'include_unknown' ? this.labelNames : [];
     const more = names.length === 0 ? undefined : `without at also ${names.join(', ')}`;
-    this.responder.error(reply, 'include_unknown', [], more);
+    this.responder.error(reply, problem, [], more);
   }
 
   /**

@@ -32,7 +32,7 @@ export function lookupHandlers(context: Context) {
 
   const lookUp = (reply: FastifyReply, ip: string) => {
     const { at, include } = reply.request.query as QueryParameters;
-    if (include === 'unknown') return context.refuseInclude(reply);
+    if (typeof include === 'string') return context.refuseInclude(reply, include);
     return context.withAnswers(reply, { addresses: 1, at, include }, (answers, headers) => {
       if ('error' in answers) return context.noAnswers(reply, answers, headers);
       const { json, outcome } = answers.served.answer(ip, include);
@@ -47,7 +47,7 @@ export function lookupHandlers(context: Context) {
   const lookUpBatch: Handler = (request, reply) => {
     const ips = request.body as string[];
     const { at, include } = request.query as QueryParameters;
-    if (include === 'unknown') return context.refuseInclude(reply);
+    if (typeof include === 'string') return context.refuseInclude(reply, include);
     const limit = context.rateOf(request.apiKey!);
     if (limit !== 0 && ips.length > limit) return responder.error(reply, 'batch_over_rate');
     return context.withAnswers(reply, { addresses: ips.length, at, include }, (answers, headers) => {

@@ -7,6 +7,7 @@ import { listsOfKinds } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { causedError, damagedRelease, REBUILD } from '../../errors.js';
 import { recordMembers } from '../../rangefile/layout.js';
+import { withNames } from '../../rangefile/names.js';
 import type { Partition } from '../../rangefile/partitions.js';
 import { decodeFile, type PartitionFile, type RangeFile } from '../../rangefile/reader.js';
 import type { Included } from '../include.js';
@@ -47,6 +48,9 @@ const INVALID_ELEMENT = '{"error":"invalid ip"}';
 function utf8AsCharacters(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1');
 }
+
+/** Prepared searches that are kept: more than there are sets of members, each with labels and without. */
+const MAX_SEARCHES = 1_024;
 
 const INVALID: Answer = { json: '', outcome: 'invalid' };
 
@@ -94,9 +98,11 @@ export abstract class ServedAnswers {
   }
 
   /** Prepares searches with further members, and with all labels if some are asked for. */
-  #prepare({ search: name, members = [], labels = [] }: Partial<Included> = {}): Prepared {
+  #prepare({ search: name, members = [], labels = [], lang }: Partial<Included> = {}): Prepared {
     const labelNames = labels.length === 0 ? [] : this.labelNames;
-    const search = new FieldSearch([...MEMBERS, ...members, ...labelNames], this.sources());
+    const sources = this.sources();
+    const file = withNames(sources.file, lang);
+    const search = new FieldSearch([...MEMBERS, ...members, ...labelNames], { ...sources, file });
     const textOf = (...names: ResultField[]): (() => string) =>
       search.each(names, (values) =>
         utf8AsCharacters(names.map((name) => `,"${name}":${JSON.stringify(values[name])}`).join('')),
@@ -108,6 +114,8 @@ export abstract class ServedAnswers {
       members: [textOf(...MEMBERS), ...members.map((name) => (name === 'network' ? block : textOf(name)))],
       labels: Object.fromEntries(labelNames.map((name) => [name, textOf(name)])),
     };
+    // There are hundreds of languages.
+    if (this.#searches.size >= MAX_SEARCHES) this.#searches.clear();
     this.#searches.set(name, prepared);
     return prepared;
   }
