@@ -6,7 +6,7 @@
 import type Sqlite from 'better-sqlite3';
 import ipaddr from 'ipaddr.js';
 import type { Family } from '../../src/address/parse.js';
-import { addressWords } from '../../src/address/words.js';
+import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { resolveCountry } from '../../src/country/country.js';
 import type { VerifiedRelease } from '../../src/database/verify.js';
 import { NETWORKS } from '../../src/rangefile/partitions.js';
@@ -14,7 +14,7 @@ import type { PartitionFile } from '../../src/rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import type { Override } from '../config/overrides.js';
 import type { Reference } from '../config/reference.js';
-import { eachInside, sortTargets, type Target } from '../explain/covering-rows.js';
+import { eachInside, type Target } from '../explain/covering-rows.js';
 import type { OwnedRange, SourceEvidence } from '../merging/evidence.js';
 import { anycastOf } from '../merging/range-merger.js';
 import type { IngestedSource } from '../stage.js';
@@ -95,6 +95,23 @@ interface Point extends Target {
   row: SampledRow;
   rows: PlainRow[];
   fixed: FixedRange[];
+}
+
+/** Returns the points of rows of one family, in ascending order. */
+function pointsOf(sampled: readonly SampledRow[]): Point[] {
+  const points: Point[] = [];
+  // The ends of rows first: of several rows at one address, a message names the one that covers it.
+  for (const outside of [0n, 1n]) {
+    for (const row of sampled) {
+      const { family } = row;
+      for (const address of [numberOf(row.first) - outside, numberOf(row.last) + outside]) {
+        if (address < 0n || address > lastAddress(family)) continue;
+        points.push({ family, words: wordsOf(family, address), address, row, rows: [], fixed: [] });
+      }
+    }
+  }
+  points.sort((a, b) => compareAddresses(a.words, 0, b.words, 0, a.words.length));
+  return points.filter(({ address }, i) => address !== points[i - 1]?.address);
 }
 
 /** A range whose meaning is fixed, as numbers and as words. */
@@ -206,32 +223,20 @@ export class ReleaseCheck {
    */
   check(rows: ReadonlyMap<number, readonly SampledRow[]>): Disagreement[] {
     const found: Disagreement[] = [];
-    const points: Record<'country' | 'network', Point[]> = { country: [], network: [] };
     const isRead = (row: SampledRow): boolean => {
       const text = this.#misread(row);
       if (text !== undefined) found.push({ row, text });
       return text === undefined;
     };
     const readable = [...rows].map(([source, sampled]) => [source, sampled.filter(isRead)] as const);
-    // The ends of rows first: of several rows at one address, a message names the one that covers it.
-    for (const ends of [true, false]) {
-      for (const [source, sampled] of readable) {
-        const what = this.#input.sources[source]?.networks === undefined ? 'country' : 'network';
-        for (const row of sampled) {
-          const { family } = row;
-          const [first, last] = [numberOf(row.first), numberOf(row.last)];
-          for (const address of ends ? [first, last] : [first - 1n, last + 1n]) {
-            if (address < 0n || address > lastAddress(family)) continue;
-            points[what].push({ family, words: wordsOf(family, address), address, row, rows: [], fixed: [] });
-          }
-        }
-      }
-    }
+    const isOfNetworks = (source: number): boolean => this.#input.sources[source]?.networks !== undefined;
     for (const what of ['country', 'network'] as const) {
-      const sorted = sortTargets(points[what]);
+      const ofKind = readable
+        .filter(([source]) => isOfNetworks(source) === (what === 'network'))
+        .flatMap(([, sampled]) => sampled);
       for (const family of [4, 6] as const) {
-        const isNew = ({ address }: Point, i: number): boolean => address !== sorted[family][i - 1]?.address;
-        found.push(...this.#checkPoints(what, family, sorted[family].filter(isNew)));
+        const points = pointsOf(ofKind.filter((row) => row.family === family));
+        found.push(...this.#checkPoints(what, family, points));
       }
     }
     return found;

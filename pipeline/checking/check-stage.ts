@@ -121,9 +121,13 @@ export async function checkStoredRelease(dataDir: string, dir: string): Promise<
   }
 }
 
-/** Returns a function that checks a compiled release, for stage `verify`. */
-export function checkOf(input: CheckInput, { rows, withoutText }: RowsToCheck, note: StageContext['note']) {
+/** Returns a function that checks a compiled release once, for stage `verify`. */
+export function checkOf(all: CheckInput, sampled: RowsToCheck, note: StageContext['note']) {
+  let pending: (RowsToCheck & { input: CheckInput }) | undefined = { ...sampled, input: all };
   return async (verified: VerifiedRelease, dir: string): Promise<StageResult<Refusal[]>> => {
+    const { input, rows, withoutText } = pending!;
+    // The columns of the sources are not in memory for longer than needed.
+    pending = undefined;
     for (const name of withoutText) note(`${name}: its addresses are not text, so ipaddr.js does not check its rows`);
     const mirror = openMirror(join(dir, MIRROR_FILE));
     try {

@@ -277,7 +277,7 @@ function overrideRows(
   }));
 }
 
-export function sortTargets<T extends Target>(targets: readonly T[]): SortedTargets<T> {
+function sortTargets<T extends Target>(targets: readonly T[]): SortedTargets<T> {
   const sorted = targets.toSorted((a, b) => compareAddresses(a.words, 0, b.words, 0, a.words.length));
   return { 4: sorted.filter(({ family }) => family === 4), 6: sorted.filter(({ family }) => family === 6) };
 }

@@ -3,12 +3,13 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
+import { checkStoredRelease } from '../../pipeline/checking/check-stage.js';
 import { RangeMerger } from '../../pipeline/merging/range-merger.js';
 import type { IngestedSource } from '../../pipeline/stage.js';
 import { currentReleaseId } from '../../src/database/release.js';
 import { ipatlas } from '../support/in-process.js';
 import { dataDir, dir, giveFolders } from '../support/own-folder.js';
-import { buildOnce, writeSources } from '../support/sources.js';
+import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
 
 giveFolders();
 
@@ -79,16 +80,21 @@ describe('a release that was merged wrongly', () => {
     expect(currentReleaseId(dataDir)).toBe(undefined);
   });
 
-  it('is refused for every fault that changes a row', async () => {
+  it('is refused for every fault that changes a row, and found by verify --deep', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.constantFrom<Kind>('first', 'last', 'country', 'shift'),
         fc.constantFrom<4 | 6>(4, 6),
         fc.nat(29),
         async (kind, family, row) => {
-          const { message } = await buildWith(faultOf(kind === 'shift' && family === 4 ? 'last' : kind, family, row));
-          expect(message).toContain(`own.csv, line ${family === 4 ? row + 1 : row + 31} `);
-          expect(message).toContain('a check by ipaddr.js disagrees');
+          rmSync(dataDir, { recursive: true, force: true });
+          await buildWith(faultOf(kind === 'shift' && family === 4 ? 'last' : kind, family, row), { force: true });
+          const line = `own.csv, line ${family === 4 ? row + 1 : row + 31} `;
+          const message = `a check by ipaddr.js disagrees: ${line}`;
+          const { refusals } = manifestOf(dataDir).forced!;
+          expect(refusals).toContainEqual({ gate: 'check', message: expect.stringContaining(message) });
+          const { disagreements } = await checkStoredRelease(dataDir, join(dataDir, 'current'));
+          expect(disagreements).toContainEqual(expect.stringContaining(line));
         },
       ),
       { numRuns: Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 50) },
