@@ -32,7 +32,9 @@ export default defineConfig({
     maxWorkers: 3,
     sequence: { sequencer: LongFirst },
     globalSetup: ['test/support/shared-folder.ts'],
-    setupFiles: ['processor-time', 'seed', 'few-checked-rows'].map((name) => `test/support/${name}.ts`),
+    setupFiles: ['processor-time', 'remove-folders', 'seed', 'few-checked-rows'].map(
+      (name) => `test/support/${name}.ts`,
+    ),
     reporters: process.env.FAIL_ON_SKIP ? ['default', './test/support/fail-on-skip.ts'] : ['default'],
   },
 });

@@ -24,6 +24,6 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     globalSetup: ['test/support/shared-folder.ts'],
-    setupFiles: ['test/support/seed.ts'],
+    setupFiles: ['test/support/remove-folders.ts', 'test/support/seed.ts'],
   },
 });

@@ -1,18 +1,14 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { addressProblem } from '../pipeline/config/url.js';
 import { redirectTarget } from '../pipeline/fetching/https.js';
 import { isLoopback, parseUrl, takeCredentials, withoutCredentials } from '../src/url.js';
 import { ipatlas } from './support/in-process.js';
 import { temporaryDir } from './support/release.js';
 
-let dir: string;
-beforeAll(() => {
-  dir = temporaryDir();
-  writeFileSync(join(dir, 'root.json'), '{}');
-});
-afterAll(() => rmSync(dir, { recursive: true }));
+const dir = temporaryDir();
+writeFileSync(join(dir, 'root.json'), '{}');
 
 describe('a URL', () => {
   it.each([

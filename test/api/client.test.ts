@@ -1,4 +1,4 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
@@ -40,7 +40,6 @@ afterAll(() => {
     server.close();
     server.closeAllConnections();
   }
-  rmSync(dataDir, { recursive: true });
 });
 
 /** Returns what a promise rejects with. */

@@ -31,10 +31,6 @@ beforeAll(async () => {
   await publishBlocks(dataDir, SMALL_WORLD, '2026-01-01', 0, SMALL_NETWORKS);
   await publishBlocks(withoutNetworks, SMALL_WORLD);
 });
-afterAll(() => {
-  rmSync(dataDir, { recursive: true });
-  rmSync(withoutNetworks, { recursive: true });
-});
 
 const PROXY = '192.0.2.9';
 const app = (rules: string[], changes: AppChanges = {}) =>

@@ -1,7 +1,6 @@
 /** Connections that a client does not end, and the order in which a server stops. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -34,7 +33,6 @@ afterAll(() => {
     server.closeAllConnections();
     server.close();
   }
-  rmSync(dataDir, { recursive: true });
 });
 
 async function start(changes: AppChanges = {}, times = TIMES): Promise<ApiHttpServer> {

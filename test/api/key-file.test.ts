@@ -32,9 +32,6 @@ beforeEach(() => {
   origin = temporaryDir();
   node = temporaryDir();
 });
-afterEach(() => {
-  for (const folder of [dir, origin, node]) rmSync(folder, { recursive: true });
-});
 
 function sharedKey(id: string, changes: Partial<SharedKey> = {}): SharedKey {
   const rest = { rate: null, origins: null, self_issued: false, created: '2026-01-01T00:00:00.000Z', expires: null };

@@ -38,7 +38,6 @@ beforeEach(() => {
 });
 afterEach(() => {
   cache.stop();
-  rmSync(dataDir, { recursive: true });
 });
 
 describe('keys', () => {
@@ -332,7 +331,6 @@ describe('keys that cannot be read', () => {
     after.refresh();
     expect([after.find(key)?.rate, after.find('ipa_7')?.rate, problems]).toEqual([5, null, []]);
     after.stop();
-    rmSync(killed, { recursive: true });
   });
 
   it('have an answer of their own over HTTP: 503, also of /readyz', async () => {

@@ -1,5 +1,4 @@
 /** Keys that work only in web pages of some origins. */
-import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fixedKeys, KEY, testApp } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -21,7 +20,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await app.close();
-  rmSync(dataDir, { recursive: true });
 });
 
 const REFUSED = [403, { error: 'The API key must not be used from this origin' }];

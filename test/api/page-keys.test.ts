@@ -1,7 +1,6 @@
 /** The short-lived keys of the page. */
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { PageKeys, SECRET_BYTES } from '../../src/api/page/page-keys.js';
 import { readSettings } from '../../src/cli/serve.js';
 import { PAGE_KEY_MS, PAGE_RATE } from '../../src/limits.js';
@@ -102,7 +101,6 @@ describe('requests with a key of the page', () => {
     dataDir = temporaryDir();
     await publishBlocks(dataDir, SMALL_WORLD);
   });
-  afterAll(() => rmSync(dataDir, { recursive: true }));
 
   it('work from the page only', async () => {
     const app = testApp(dataDir, { baseUrls: { default: 'https://ip.example' } });

@@ -1,12 +1,11 @@
 /** What the server answers for people: the page, its files, the documentation, the attribution. */
-import { readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { dataHtml } from '../../src/api/page/data-html.js';
 import { lookupHtml, pageText } from '../../src/api/page/lookup-html.js';
 import { contentSecurityPolicy, wantsHtml } from '../../src/api/page/page.js';
-import type { Manifest } from '../../src/database/release.js';
 import { readManifest, releaseDir } from '../../src/database/release.js';
 import { escapeHtml, html } from '../../src/html.js';
 import { PAGE_RATE } from '../../src/limits.js';
@@ -16,14 +15,9 @@ import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js'
 
 const HTML = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
-let dataDir: string;
-let manifest: Manifest;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-  manifest = readManifest(releaseDir(dataDir));
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const dataDir = temporaryDir();
+await publishBlocks(dataDir, SMALL_WORLD);
+const manifest = readManifest(releaseDir(dataDir));
 
 async function get(
   url: string,

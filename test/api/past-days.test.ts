@@ -1,7 +1,7 @@
 /** Lookups of past days. */
-import { cpSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ApiHttpServer } from '../../src/api/http-server.js';
 import type { Asker, Question } from '../../src/api/releases/history-queue.js';
 import { Releases } from '../../src/api/releases/releases.js';
@@ -33,7 +33,6 @@ beforeAll(async () => {
   importEntry(openArchive(dataDir), { day: '2020-01-01', name: 'tabelle für 2020.csv', answers: answersOf(file) });
 });
 afterEach(() => server?.close());
-afterAll(() => rmSync(dataDir, { recursive: true }));
 
 async function served(changes: AppChanges = {}) {
   server = await startServer(appDeps(dataDir, changes));

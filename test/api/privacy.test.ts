@@ -1,7 +1,6 @@
 /** No output of the process has an address, a key or a URL: many requests, then a search for everything they had. */
 import { randomBytes } from 'node:crypto';
-import { rmSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterEach, beforeAll, expect, it } from 'vitest';
 import { createKey } from '../../src/api/keys/key-store.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { exchange, type ServeProcess, serve } from '../support/serve.js';
@@ -15,7 +14,6 @@ beforeAll(async () => {
   keys = [createKey(dataDir).key, createKey(dataDir, { rate: 5 }).key];
 });
 afterEach(() => server.stop('SIGKILL'));
-afterAll(() => rmSync(dataDir, { recursive: true }));
 
 /** Everything of a request that must not be in the output. */
 const used = new Set<string>(['127.0.0.1', '0000:0000:0000:0000:0000:0000:0000:0001', '::ffff:127.0.0.1']);

@@ -1,7 +1,7 @@
 /** The compact form of the release that answers, for everyone. */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
+import { afterEach, beforeAll, expect, it } from 'vitest';
 import type { ApiHttpServer } from '../../src/api/http-server.js';
 import { PublicDatabase } from '../../src/api/releases/public-database.js';
 import { Container } from '../../src/compact/container.js';
@@ -22,7 +22,6 @@ beforeAll(async () => {
   await publishBlocks(dataDir, SMALL_WORLD);
 });
 afterEach(() => server?.close());
-afterAll(() => rmSync(dataDir, { recursive: true }));
 
 /** Returns a function that sends a request for the file to a server. */
 async function served(changes: AppChanges = {}, file = 'country') {

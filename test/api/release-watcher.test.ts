@@ -39,7 +39,6 @@ beforeEach(() => {
 });
 afterEach(() => {
   watcher.stop();
-  rmSync(dataDir, { recursive: true, force: true });
 });
 
 const damage = (id: string): void => {

@@ -1,5 +1,4 @@
 /** A server that answers from the seed until the first release is published. */
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createKey } from '../../src/api/keys/key-store.js';
@@ -16,7 +15,6 @@ beforeEach(() => {
 });
 afterEach(async () => {
   await service.stop();
-  rmSync(dir, { recursive: true });
 });
 
 it('answers from the seed, says so, and follows the first release', async () => {

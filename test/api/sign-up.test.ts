@@ -1,6 +1,6 @@
 /** Keys that people make for themselves. */
 import { rmSync, writeFileSync } from 'node:fs';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { createKey, importKeys, keysPath, listKeys } from '../../src/api/keys/key-store.js';
 import { SignUps } from '../../src/api/keys/sign-up.js';
 import { readSettings } from '../../src/cli/serve.js';
@@ -11,12 +11,8 @@ import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { startService } from '../support/service.js';
 
-let dataDir: string;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const dataDir = temporaryDir();
+await publishBlocks(dataDir, SMALL_WORLD);
 
 describe('sign-up', () => {
   let keysDir: string;
@@ -29,9 +25,6 @@ describe('sign-up', () => {
     keysDir = temporaryDir();
     clock = 0;
     log = keptLog();
-  });
-  afterEach(() => {
-    rmSync(keysDir, { recursive: true, force: true });
   });
 
   it('makes a self-issued key with a rate, which is listed as such and has no label', () => {
@@ -279,7 +272,6 @@ it('a service makes keys that work at once and can be revoked, if sign-up is ope
   expect(await status('/api/keys/current', 'DELETE')).toBe(200);
   expect(await status('/api/lookup/8.8.8.8')).toBe(403);
   await service.stop();
-  rmSync(own, { recursive: true });
 });
 
 it('a service does not make keys by default', async () => {

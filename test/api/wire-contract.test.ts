@@ -1,5 +1,4 @@
 /** Every row of the wire contract, with inject(); other files use a real server. */
-import { rmSync } from 'node:fs';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import type { FastifyInstance } from 'fastify';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -37,7 +36,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await app.close();
-  rmSync(dataDir, { recursive: true });
 });
 
 const get = (url: string, headers: Record<string, string | string[]> = HEADERS, remoteAddress?: string) =>

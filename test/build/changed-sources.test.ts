@@ -1,7 +1,7 @@
 /** Builds after sources.json was edited: what is published, what is refused, and which data is used without a network. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { rollBack } from '../../pipeline/operations/rollback.js';
 import { ReleaseMetrics } from '../../src/api/metrics.js';
 import { verifyRelease, verifyWithReport } from '../../src/database/verify.js';
@@ -32,7 +32,6 @@ beforeEach(async () => {
       .end(body);
   }));
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const WORLD = madeUpWorld();
 const WORLD_CSV = rowsText(WORLD).join('\n');

@@ -1,8 +1,8 @@
 /** The gates that weigh IPv6 by delegation. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { delegationFlows } from '../../pipeline/gates/delegations.js';
 import { isCountryLabel, type RangeList } from '../../src/database/diff.js';
 import { RangeBuilder } from '../../src/range/columns.js';
@@ -125,7 +125,6 @@ describe('a release', () => {
   beforeEach(() => {
     dir = temporaryDir();
   });
-  afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
   const WORLD = madeUpWorld();
   /** A thousand networks with a /32 each, next to the /24s of the world. */

@@ -2,7 +2,7 @@
  * A fortnight of nightly builds from local copies of the default sources, which fail in the ways that publishers do. Prints
  * what was published each night as a Markdown table.
  */
-import { readlinkSync, rmSync } from 'node:fs';
+import { readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
@@ -37,7 +37,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await publishers.close();
-  rmSync(dir, { recursive: true, force: true });
 });
 
 const WORLD = madeUpWorld();

@@ -1,6 +1,6 @@
 import { cpSync, existsSync, readFileSync, readlinkSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
 import { checkSentinels } from '../../pipeline/gates/sentinels.js';
 import { openDatabase } from '../../src/database/database.js';
@@ -22,14 +22,12 @@ beforeAll(async () => {
     outcome: 'published',
   });
 });
-afterAll(() => rmSync(world, { recursive: true, force: true }));
 beforeEach(() => {
   dir = temporaryDir();
   dataDir = join(dir, 'data');
 });
 /** Copies the data directory with a release of the world. */
 const haveWorld = (): void => cpSync(join(world, 'data'), dataDir, { recursive: true, verbatimSymlinks: true });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const sources = (rows: readonly Row[], more: object = {}): string => writeSources(dir, { world: rowsText(rows) }, more);
 const current = (): string => readlinkSync(join(dataDir, 'current'));

@@ -1,8 +1,8 @@
 /** The kind of network: which lists give `anycast`, `kind` and `operator`, and every format that has members has them. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { explainAll } from '../../pipeline/explain/explain.js';
 import { mergeKinds, NETWORK_KINDS } from '../../pipeline/merging/kind-merger.js';
 import { openDatabase } from '../../src/database/database.js';
@@ -88,7 +88,6 @@ beforeAll(async () => {
   data = join(dir, 'data');
   expect(await buildOnce(data, writeSources(SOURCES), { asOf: '2026-01-02', force: true })).toMatchObject({ exit: 0 });
 });
-afterAll(() => rmSync(dir, { recursive: true }));
 
 /** Returns the members of an object in their order. */
 const answerOf = (result: Record<string, unknown>) => MEMBERS.map((name) => result[name]);

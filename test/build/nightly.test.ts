@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { refusedIds, releaseIds } from '../../src/database/release.js';
 import { finished, start } from '../support/cli.js';
@@ -9,13 +9,8 @@ import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 import { madeUpWorld, type Row, rowsText, writeSources } from '../support/sources.js';
 
-let dir: string;
-let dataDir: string;
-beforeAll(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-});
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+const dir = temporaryDir();
+const dataDir = join(dir, 'data');
 
 const WORLD = madeUpWorld();
 

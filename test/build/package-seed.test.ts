@@ -1,7 +1,7 @@
 /** Builds offline in an installed package, which has no copies of the sources: the seed becomes the release. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { packRelease } from '../../pipeline/compact-release.js';
 import { Container } from '../../src/compact/container.js';
 import { releaseDir } from '../../src/database/release.js';
@@ -23,7 +23,6 @@ beforeEach(() => {
     JSON.stringify({ sources: [{ id: 'world', license: 'CC0-1.0', fetch, format: 'ip-location-db' }] }),
   );
 });
-afterEach(() => rmSync(dir, { recursive: true }));
 
 const build = (options: Parameters<typeof buildOnce>[2] = {}) =>
   buildOnce(dataDir, sourcesFile, { seed: openSeed, brief: true, ...options });

@@ -1,9 +1,9 @@
 /** A partition that exists only here: its entry is all that the program needs to build, verify, carry, archive and answer it. */
 import '../support/extra-partition.js';
 
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { addRelease } from '../../pipeline/distribution/repository.js';
 import { Container } from '../../src/compact/container.js';
 import { unpackCompact } from '../../src/database/compact.js';
@@ -33,7 +33,6 @@ beforeAll(async () => {
   const content = labelsOf(BLOCKS)!.merged;
   await publishBlocks(data, SMALL_WORLD, undefined, 0, SMALL_NETWORKS, SMALL_LABELS, [{ partition: RISKS, content }]);
 });
-afterAll(() => rmSync(dir, { recursive: true }));
 
 it('is verified, compared with the mirror and exported', async () => {
   const { stdout } = await ipatlas(['verify', '--data', data, '--json']);

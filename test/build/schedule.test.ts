@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { parsePattern, runOnSchedule, type ScheduleOptions } from '../../pipeline/operations/schedule.js';
 import { finished, start } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
@@ -112,7 +112,6 @@ describe('ipatlas build --schedule', () => {
   beforeEach(() => {
     dir = temporaryDir();
   });
-  afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
   const GOOD = '20.0.0.0,20.255.255.255,US\n30.0.0.0,30.255.255.255,DE\n';
   const args = (file: string, ...more: string[]): string[] => {

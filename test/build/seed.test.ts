@@ -1,7 +1,7 @@
 /** Seeds: how newer data replaces them, and what happens if that data becomes unavailable. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { releaseAge } from '../../src/database/age.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, madeUpWorld, manifestOf, rowsText } from '../support/sources.js';
@@ -33,7 +33,6 @@ beforeEach(() => {
   const source = { id: 'world', license: 'living license', fetch, format: 'ip-location-db' };
   writeFileSync(sourcesFile, JSON.stringify({ sources: [source] }));
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 describe('a seed', () => {
   it('is marked as a seed in the manifest', async () => {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { factLines } from '../../src/cli/command.js';
 import { packageFile } from '../../src/package-root.js';
 import { counted, table } from '../../src/text-table.js';
@@ -9,13 +9,8 @@ import { finished, ipatlas as ipatlasProcess, MAIN, start, terminal } from '../s
 import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
-let dataDir: string;
-let release: string;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  release = await publishBlocks(dataDir, SMALL_WORLD);
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const dataDir = temporaryDir();
+const release = await publishBlocks(dataDir, SMALL_WORLD);
 
 const withData = (...args: string[]) => ipatlas([...args, '--data', dataDir]);
 
@@ -77,7 +72,6 @@ describe('ipatlas', () => {
     mkdirSync(join(empty, 'data'));
     await noRelease({ XDG_DATA_HOME: join(empty, 'xdg') }, 'data');
     await noRelease({ IPATLAS_DATA: 'elsewhere' }, 'elsewhere');
-    rmSync(empty, { recursive: true });
   });
 });
 

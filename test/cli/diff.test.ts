@@ -1,6 +1,5 @@
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ipatlas } from '../support/in-process.js';
 import { type LabelBlock, SMALL_LABELS } from '../support/labels.js';
 import { type NetworkBlock, SMALL_NETWORKS } from '../support/networks.js';
@@ -40,15 +39,9 @@ const PAIRS = [
   [6, 'FR', 'DE', String(2n ** 80n - 1n), 2],
 ] as const;
 
-let dataDir: string;
-let before: string;
-let after: string;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  before = await publishBlocks(dataDir, SMALL_WORLD);
-  after = await publishBlocks(dataDir, LATER);
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const dataDir = temporaryDir();
+const before = await publishBlocks(dataDir, SMALL_WORLD);
+const after = await publishBlocks(dataDir, LATER);
 
 const diff = (...args: string[]) => ipatlas(['diff', ...args, '--data', dataDir]);
 
@@ -182,7 +175,6 @@ describe('diff --labels', () => {
     for (const wrong of [['--html', 'x'], ['--networks']])
       expect(await run(one, two, ...wrong)).toMatchObject({ code: 2 });
     expect(await run('2026-01-01', two)).toMatchObject({ code: 2 });
-    rmSync(dir, { recursive: true });
   });
 });
 
@@ -202,6 +194,5 @@ describe('diff --networks', () => {
     expect((await run(one, two)).stdout).toMatch(/AS3356 +AS13335 +8,388,352 +2/);
     expect(await run(two, three)).toMatchObject({ code: 5, stderr: expect.stringContaining('has no networks') });
     expect(await run(one, two, '--html', 'x')).toMatchObject({ code: 2 });
-    rmSync(dir, { recursive: true });
   });
 });

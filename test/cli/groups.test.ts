@@ -1,7 +1,7 @@
 /** Groups of countries, the European Union and the European Economic Area: as members of results, and in lists of countries. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { ipatlas } from '../support/in-process.js';
 import { country, publishBlocks, reason, temporaryDir } from '../support/release.js';
@@ -25,7 +25,6 @@ beforeAll(async () => {
   // The last day of the United Kingdom, and a day on which Romania was in the Union and not yet in the Area.
   for (const day of ['2020-01-31', '2007-01-01']) await publishBlocks(join(dir, day), Object.entries(BLOCKS), day);
 });
-afterAll(() => rmSync(dir, { recursive: true }));
 
 const run = (day: string, ...args: string[]) => ipatlas([...args, '--data', join(dir, day)]);
 

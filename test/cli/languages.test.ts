@@ -1,7 +1,6 @@
 /** Names of countries in other languages, `--lang`: those of CLDR, in each command that shows names. */
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
 import { countryNames } from '../../src/country/names.js';
 import { openDatabase } from '../../src/history/open.js';
@@ -25,7 +24,6 @@ beforeAll(async () => {
   const blocks = { '1.0.0.0/24': country('DE', 'Germany', true), '2.0.0.0/24': country('HK', 'Hong Kong') };
   await publishBlocks(join(dir, 'data'), Object.entries(blocks), '2026-01-01');
 });
-afterAll(() => rmSync(dir, { recursive: true }));
 
 const run = (...args: string[]) =>
   ipatlas([...args, '--data', join(dir, 'data')], { input: '1.0.0.1\n2.0.0.1\n3.0.0.1\n' });

@@ -1,8 +1,8 @@
 /** `filter --asn` and `summarize --by asn|network|continent`, compared with lookups of fields. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.js';
 import { ipatlas } from '../support/in-process.js';
 import { SMALL_NETWORKS } from '../support/networks.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -21,24 +21,16 @@ const ADDRESSES = [
   ...['2001:0:1::f7f7:f7f7', '8.8.8.200', '90.0.255.255', '255.255.255.255'],
 ];
 
-let dir: string;
-let data: string;
-let without: string;
-let input: string;
-let database: Database;
-beforeAll(async () => {
-  dir = temporaryDir();
-  data = join(dir, 'data');
-  without = join(dir, 'without');
-  await publishBlocks(data, SMALL_WORLD, undefined, 0, SMALL_NETWORKS);
-  await publishBlocks(without, SMALL_WORLD);
-  database = openDatabase(data);
-  input = join(dir, 'addresses.txt');
-  writeFileSync(input, `${ADDRESSES.join('\n')}\nno address\n`);
-});
+const dir = temporaryDir();
+const data = join(dir, 'data');
+const without = join(dir, 'without');
+await publishBlocks(data, SMALL_WORLD, undefined, 0, SMALL_NETWORKS);
+await publishBlocks(without, SMALL_WORLD);
+const database = openDatabase(data);
+const input = join(dir, 'addresses.txt');
+writeFileSync(input, `${ADDRESSES.join('\n')}\nno address\n`);
 afterAll(() => {
   database.close();
-  rmSync(dir, { recursive: true });
 });
 
 const run = (...args: string[]) => ipatlas(['--data', data, ...args, '--format', 'list', '--jobs', '1', input]);

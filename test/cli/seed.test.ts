@@ -1,7 +1,7 @@
 /** Commands that answer from the seed, the database in the package. */
-import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { manifestOfDatabase } from '../../src/database/origin.js';
 import { seedPath } from '../../src/database/seed.js';
 import { ipatlas } from '../support/in-process.js';
@@ -15,7 +15,6 @@ beforeEach(() => {
   home = join(cwd, 'home');
   mkdirSync(home);
 });
-afterEach(() => rmSync(cwd, { recursive: true }));
 
 const run = (args: string[], input?: string) =>
   ipatlas(args, {

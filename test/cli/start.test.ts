@@ -1,9 +1,9 @@
 /** How the command line starts. */
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import * as nodeModule from 'node:module';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { AtlasError } from '../../src/errors.js';
 import { packageFile } from '../../src/package-root.js';
 import { MAIN } from '../support/cli.js';
@@ -37,7 +37,6 @@ describe('the compiled code', () => {
     });
   const good = { status: 0, stdout: expect.stringContaining('"country_code":"NL"') };
   beforeAll(() => publishBlocks(join(dir, 'data'), SMALL_WORLD));
-  afterAll(() => rmSync(dir, { recursive: true }));
 
   it('is stored in the cache directory of the user, unless that is switched off', () => {
     expect(enrich({ NODE_DISABLE_COMPILE_CACHE: '1' })).toMatchObject(good);

@@ -1,7 +1,7 @@
 /** A small release for the commands of a file of tests, and a folder for each test. */
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach } from 'vitest';
+import { beforeAll, beforeEach } from 'vitest';
 import type { RunOptions } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -20,7 +20,6 @@ export function setUpSmallWorld(): void {
     dataDir = join(root, 'data');
     await publishBlocks(dataDir, SMALL_WORLD);
   });
-  afterAll(() => rmSync(root, { recursive: true }));
   beforeEach(() => {
     dir = join(root, String(number++));
     mkdirSync(dir);

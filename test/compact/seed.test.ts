@@ -1,8 +1,8 @@
 /** The seed that "npm run build" made from the CSV packages. test/build/package-seed.test.ts makes it a release again. */
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { packRelease } from '../../pipeline/compact-release.js';
 import { Container } from '../../src/compact/container.js';
 import { CompactCountries } from '../../src/compact/countries.js';
@@ -23,7 +23,6 @@ beforeAll(async () => {
   built = releaseDir(await seedSourcesRelease());
   dir = temporaryDir();
 }, 300_000);
-afterAll(() => rmSync(dir, { recursive: true }));
 
 describe('the seed', () => {
   it('has the sections that the pipeline makes of the same packages now, byte for byte', () => {

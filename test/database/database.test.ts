@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -7,12 +6,8 @@ const US = { country: 'United States', country_code: 'US', is_eu: false };
 const NL = { country: 'Netherlands', country_code: 'NL', is_eu: true };
 const NOWHERE = { country: null, country_code: null, is_eu: false };
 
-let dataDir: string;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const dataDir = temporaryDir();
+await publishBlocks(dataDir, SMALL_WORLD);
 
 describe.each(['binary', 'sqlite'] as const)('the %s engine', (engine) => {
   let database: Database;

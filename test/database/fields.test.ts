@@ -1,9 +1,9 @@
 /** Lookups of chosen fields, and the block of addresses within which they are the same. */
 import { rmSync } from 'node:fs';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { formatAddress } from '../../src/address/format.js';
-import { type Database, openDatabase } from '../../src/database/database.js';
+import { openDatabase } from '../../src/database/database.js';
 import type { ResultField } from '../../src/database/fields.js';
 import { PartitionFinder } from '../../src/database/finder.js';
 import { mergeRanges } from '../../src/range/merge.js';
@@ -13,16 +13,11 @@ import { type NetworkBlock, numberOf, SMALL_NETWORKS } from '../support/networks
 import { type Block, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { PLACES, SIZE, sortKey, toCandidates } from '../support/tiny-space.js';
 
-let dataDir: string;
-let database: Database;
-let without: string;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  without = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD, '2026-01-01', 0, SMALL_NETWORKS);
-  await publishBlocks(without, SMALL_WORLD);
-  database = openDatabase(dataDir);
-});
+const dataDir = temporaryDir();
+const without = temporaryDir();
+await publishBlocks(dataDir, SMALL_WORLD, '2026-01-01', 0, SMALL_NETWORKS);
+await publishBlocks(without, SMALL_WORLD);
+const database = openDatabase(dataDir);
 afterAll(() => {
   database.close();
   for (const dir of [dataDir, without]) rmSync(dir, { recursive: true });

@@ -1,8 +1,8 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { type Manifest, readManifest, releaseDir, releaseId } from '../../src/database/release.js';
 import { type Schema, schemaViolation } from '../../src/database/schema.js';
@@ -35,7 +35,6 @@ beforeEach(async () => {
   text = JSON.stringify(manifest);
   writeFileSync(path, text);
 });
-afterEach(() => rmSync(dataDir, { recursive: true }));
 
 /** Reads and uses the release in all ways; returns the error of the first that fails, or undefined. */
 function useRelease(): unknown {

@@ -1,5 +1,5 @@
 /** Where the database comes from: a release or the seed. */
-import { mkdirSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
@@ -25,7 +25,6 @@ afterEach(() => {
   process.chdir(cwd);
   vi.unstubAllEnvs();
   vi.useRealTimers();
-  rmSync(home, { recursive: true });
 });
 
 const ID = '2026-01-01-000000000000';

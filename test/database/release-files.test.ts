@@ -15,7 +15,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { type Manifest, RANGE_FILE, releaseDir } from '../../src/database/release.js';
 import { openReleaseRanges, STAMP_FILE } from '../../src/database/release-files.js';
@@ -34,7 +34,6 @@ beforeEach(async () => {
   ranges = join(release, RANGE_FILE);
   stamp = join(release, STAMP_FILE);
 });
-afterEach(() => rmSync(dataDir, { recursive: true }));
 
 /** Opens three seconds later by the clock, when the files are old enough for their hashes to be stored. */
 function openWhenSettled(engine: 'binary' | 'sqlite' = 'binary'): void {

@@ -13,7 +13,6 @@ beforeEach(async () => {
 });
 afterEach(() => {
   vi.restoreAllMocks();
-  rmSync(dataDir, { recursive: true });
 });
 
 const found = (database: Database): string | null => database.lookup('8.8.8.8')!.country_code;

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { allFlags } from '../../src/cli/command-line.js';
@@ -41,7 +41,6 @@ describe('the systemd units', () => {
     const broken = readFileSync(join(FOLDER, 'ipatlas.service'), 'utf8').replace('ProtectSystem=', 'ProtectSistem=');
     writeFileSync(join(dir, 'ipatlas.service'), broken);
     expect(verify([join(dir, 'ipatlas.service')])).toMatch(/ProtectSistem/);
-    rmSync(dir, { recursive: true });
   });
 
   it('have an exposure below 2 of 10 in systemd-analyze security', ({ skip }) => {

@@ -1,23 +1,18 @@
 /** `enrichBlock` in all formats: the same bytes as the command line writes. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type Database, openDatabase } from '../../src/database/database.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import { openDatabase } from '../../src/database/database.js';
 import { type BlockEnricherOptions, createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { FORMAT_NAMES } from '../../src/enrich/options.js';
 import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
-let dataDir: string;
-let database: Database;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-  database = openDatabase(dataDir);
-});
+const dataDir = temporaryDir();
+await publishBlocks(dataDir, SMALL_WORLD);
+const database = openDatabase(dataDir);
 afterAll(() => {
   database.close();
-  rmSync(dataDir, { recursive: true });
 });
 
 const CELLS = 'name,ip\nann,8.8.8.8\n"b ""c""",2a00:1::1\r\nbroken,1,2\nlast,10.0.0.1';

@@ -1,9 +1,9 @@
 /** Regular files, which the threads that process lines read and write themselves. */
-import { existsSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { LineRequest } from '../../src/enrich/enrich-lines.js';
 import { type ByteSource, openSource } from '../../src/enrich/input/source.js';
 import { type EnrichOptions, parseFields } from '../../src/enrich/options.js';
@@ -21,11 +21,7 @@ const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80) / 10);
 
 const release = releaseForTests(LARGE_WORLD);
 const options: EnrichOptions = { fields: parseFields(['ip']), add: parseAdd('country_code'), onInvalid: 'keep' };
-let dir: string;
-beforeAll(() => {
-  dir = temporaryDir();
-});
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
+const dir = temporaryDir();
 
 /** Returns the result of `LINE`, repeated. */
 function expectedLines(count: number): string {

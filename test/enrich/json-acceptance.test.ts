@@ -1,7 +1,6 @@
 /** The kernel accepts a line as a JSON object if and only if JSON.parse does. */
-import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { RANGE_FILE } from '../../src/database/release.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
@@ -28,7 +27,6 @@ beforeAll(async () => {
   await publishBlocks(dataDir, SMALL_WORLD);
   file = openRangeFile(join(openDatabase(dataDir).dir, RANGE_FILE));
 });
-afterAll(() => rmSync(dataDir, { recursive: true }));
 
 /** Returns a kernel that knows nothing about earlier lines, so that it tries all its paths; the memory is always the same. */
 function newKernel(): { kernel: Kernel; slot: Slot } {

@@ -1,8 +1,8 @@
 /** Compares the kernel's address parser, search and tables with the library's. */
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { formatIPv4, formatIPv6, formatIPv6Full } from '../../src/address/format.js';
 import { recordResult } from '../../src/database/binary-engine.js';
 import { type Database, openDatabase } from '../../src/database/database.js';
@@ -87,7 +87,6 @@ describe('the address parser', () => {
     file = openRangeFile(join(database.dir, RANGE_FILE));
     recordOf = recordFinder(file);
   });
-  afterAll(() => rmSync(dataDir, { recursive: true }));
 
   it.each([false, true])(
     "finds the same records if the file is read into the kernel's memory, shared: %s",

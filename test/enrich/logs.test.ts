@@ -1,10 +1,10 @@
 /** The names of logs: each entry of docs/logs.md is run, and its input is recognized, cut, damaged and mixed. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { releaseDir } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
 import { knownLogs } from '../../src/enrich/known-logs.js';
@@ -31,12 +31,8 @@ const release = releaseForTests();
 const logs = knownLogs();
 const guide = readFileSync(packageFile('docs/logs.md'), 'utf8');
 
-let dataDir: string;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const dataDir = temporaryDir();
+await publishBlocks(dataDir, SMALL_WORLD);
 
 const run = (args: string[], input: string | Buffer = '') =>
   ipatlas([...args, '--jobs', '1', '--data', dataDir], { input });

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.js';
 import { createMessageEnricher } from '../../src/enrich/block-enricher.js';
@@ -34,7 +33,6 @@ describe('an enricher of messages', () => {
   });
   afterAll(() => {
     database.close();
-    rmSync(dataDir, { recursive: true });
   });
 
   const linesOf = (address: string, count: number): Buffer => Buffer.from(`{"ip":"${address}"}\n`.repeat(count));

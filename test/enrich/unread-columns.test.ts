@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { rmSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { RANGE_FILE, releaseDir } from '../../src/database/release.js';
 import { finished, start } from '../support/cli.js';
@@ -23,7 +23,6 @@ async function publish(blocks: typeof SMALL_WORLD): Promise<void> {
 beforeEach(() => {
   dataDir = temporaryDir();
 });
-afterEach(() => rmSync(dataDir, { recursive: true }));
 
 const IPV4 = ['8.8.8.8', '193.0.0.1', '10.0.0.1', '24.3.4.5', '255.255.255.255', '0.0.0.0'];
 const IPV6 = [

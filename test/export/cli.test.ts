@@ -2,7 +2,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { CompactCountries } from '../../src/compact/countries.js';
 import { FORMATS } from '../../src/export/formats.js';
 import { packageFile } from '../../src/package-root.js';
@@ -12,17 +12,10 @@ import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { largeWorld } from './support.js';
 
-let dir: string;
-let dataDir: string;
-let older: string;
-let current: string;
-beforeAll(async () => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-  older = await publishBlocks(dataDir, SMALL_WORLD, '2025-06-01');
-  current = await publishBlocks(dataDir, largeWorld(500));
-});
-afterAll(() => rmSync(dir, { recursive: true }));
+const dir = temporaryDir();
+const dataDir = join(dir, 'data');
+const older = await publishBlocks(dataDir, SMALL_WORLD, '2025-06-01');
+const current = await publishBlocks(dataDir, largeWorld(500));
 
 let out: string;
 beforeEach(() => {

@@ -1,6 +1,6 @@
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Family } from '../../src/address/parse.js';
 import { continentTable } from '../../src/country/continents.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
@@ -51,7 +51,6 @@ beforeEach(() => {
 beforeAll(() => {
   dir = temporaryDir();
 });
-afterAll(() => rmSync(dir, { recursive: true }));
 
 function read(value: unknown, countries = COUNTRIES) {
   writeFileSync(file, typeof value === 'string' ? value : JSON.stringify(value));
@@ -190,7 +189,6 @@ describe('the configuration of gdnsd', () => {
     expect(messages).not.toMatch(/warning|error|fatal/);
     expect(messages).toContain('Zone geo.example.');
     expect(ok).toBe(true);
-    rmSync(dataDir, { recursive: true });
   });
 });
 
@@ -317,7 +315,6 @@ describe('ipatlas export gdnsd', () => {
     dataDir = temporaryDir();
     await publishBlocks(dataDir, SMALL_WORLD);
   });
-  afterAll(() => rmSync(dataDir, { recursive: true }));
 
   const nodes = {
     ...VALID,

@@ -1,5 +1,5 @@
 /** Exports of networks: `asn-mmdb`, read by the readers that it is for, and `--asn`, compared with lookups of fields. */
-import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { BlockList, isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
@@ -57,7 +57,6 @@ beforeAll(async () => {
 });
 afterAll(() => {
   database.close();
-  rmSync(dir, { recursive: true });
 });
 
 async function exported(format: string, file: string, ...args: string[]): Promise<string> {

@@ -2,11 +2,11 @@
  * Reads the exports with the software that they are for: with the configuration of docs/exports.md, it must give the results
  * of `ipatlas lookup`. Tests of missing programs are skipped with a message; scripts/ci-packages.sh installs them.
  */
-import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type CountryResponse, open } from 'maxmind';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { EMBEDDED_SCHEMES } from '../../src/address/embedded.js';
 import type { FormatName } from '../../src/export/formats.js';
 import { temporaryDir } from '../support/release.js';
@@ -52,7 +52,6 @@ beforeAll(() => {
     writeFileSync(join(dir, name), world.exported(format as FormatName, format === 'mmdb' ? { embedded: ALL } : {}));
   }
 });
-afterAll(() => rmSync(dir, { recursive: true }));
 
 const isTeredo = (ip: string): boolean => ip.startsWith('2001:0:') || ip.startsWith('2001::');
 const isMapped = (ip: string): boolean => ip.startsWith('::ffff:');

@@ -1,6 +1,6 @@
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { DAY_MS, dayOf } from '../../src/day.js';
 import { openArchive } from '../../src/history/archive.js';
 import { differenceOf, joinLayers, overlay, type Values } from '../../src/history/changes.js';
@@ -8,13 +8,13 @@ import { openDay } from '../../src/history/day.js';
 import { importEntry, pruneHistory, removeImports, settlePublication } from '../../src/history/write.js';
 import { killedAt } from '../support/killed-writer.js';
 import { randomFrom } from '../support/seed.js';
+import { temporaryDir } from '../support/temporary.js';
 import { SIZE } from '../support/tiny-space.js';
 import {
   answersAt,
   answersOfWorld,
   below,
   changed,
-  dataDirForHistory,
   EMPTY_WORLD,
   expected,
   layerOf,
@@ -27,10 +27,7 @@ import {
 
 let dataDir: string;
 beforeEach(() => {
-  dataDir = dataDirForHistory();
-});
-afterEach(() => {
-  rmSync(dataDir, { recursive: true });
+  dataDir = temporaryDir();
 });
 
 /** Of the bytes of an archive, each of these many is changed; all by "make soak". */

@@ -1,5 +1,4 @@
 /** Compares the answers of each record's own date with those of lookups in the answers of that day. */
-import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { formatAddress } from '../../src/address/format.js';
 import { BinaryEngine } from '../../src/database/binary-engine.js';
@@ -12,8 +11,9 @@ import { openDay } from '../../src/history/day.js';
 import { type AnswersOverTime, answersOverTime } from '../../src/history/over-time.js';
 import { dayOfText } from '../support/date-twin.js';
 import { randomFrom } from '../support/seed.js';
+import { temporaryDir } from '../support/temporary.js';
 import { SIZE } from '../support/tiny-space.js';
-import { below, dataDirForHistory, nightsAgainstCopies, type Random, SPACES, START } from './support.js';
+import { below, nightsAgainstCopies, type Random, SPACES, START } from './support.js';
 
 const NIGHTS = 25;
 
@@ -22,7 +22,7 @@ let answers: AnswersOverTime;
 /** The lookups of each day that is known. */
 const lookups = new Map<string, Lookups>();
 beforeAll(() => {
-  dataDir = dataDirForHistory();
+  dataDir = temporaryDir();
   vi.spyOn(Date, 'now').mockReturnValue(START + NIGHTS * DAY_MS);
   const days = [...nightsAgainstCopies(dataDir, NIGHTS, randomFrom(7))];
   const archive = openArchive(dataDir);
@@ -34,7 +34,6 @@ beforeAll(() => {
 });
 afterAll(() => {
   vi.restoreAllMocks();
-  rmSync(dataDir, { recursive: true });
 });
 
 /** Enriches bytes in one go. */

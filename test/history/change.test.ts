@@ -28,7 +28,6 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.useRealTimers();
-  rmSync(dataDir, { recursive: true });
 });
 
 async function publishAfter(days: number, blocks: Block[]): Promise<string> {

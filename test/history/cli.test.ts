@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 import { rollBack } from '../../pipeline/index.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
 import { DAY_MS } from '../../src/day.js';
@@ -52,7 +52,6 @@ beforeAll(async () => {
     answers: answersOf(openReleaseRanges(join(dataDir, 'releases', uk)).file),
   });
 });
-afterAll(() => rmSync(dataDir, { recursive: true }));
 afterEach(() => vi.restoreAllMocks());
 
 describe('ipatlas history', () => {

@@ -48,7 +48,6 @@ afterEach(() => {
 });
 afterAll(() => {
   vi.restoreAllMocks();
-  rmSync(dataDir, { recursive: true });
 });
 
 /** Returns the country of the address on a day, as a look-up of that day alone has it; undefined if that is refused. */

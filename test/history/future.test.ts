@@ -1,5 +1,5 @@
 /** Clocks that are wrong: what is dated in the future is refused, told, and removed. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -23,7 +23,6 @@ beforeEach(() => {
 });
 afterEach(() => {
   vi.useRealTimers();
-  rmSync(dir, { recursive: true });
 });
 
 function setClock(now: number): void {

@@ -1,6 +1,6 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { recognizeFormat } from '../../pipeline/source-formats/recognize.js';
 import { packageFile } from '../../src/package-root.js';
 import { ipatlas } from '../support/in-process.js';
@@ -12,7 +12,6 @@ beforeEach(() => {
   dir = temporaryDir();
   dataDir = join(dir, 'data');
 });
-afterEach(() => rmSync(dir, { recursive: true }));
 
 function write(name: string, text: string): string {
   const path = join(dir, name);

@@ -16,7 +16,7 @@ import type { NetworkBlock } from '../support/networks.js';
 import { country, publishBlocks, temporaryDir } from '../support/release.js';
 import { randomFrom } from '../support/seed.js';
 import { SIZE } from '../support/tiny-space.js';
-import { changed, dataDirForHistory, EMPTY_WORLD, layerOf, publish, SPACES, START, type World } from './support.js';
+import { changed, EMPTY_WORLD, layerOf, publish, SPACES, START, type World } from './support.js';
 
 describe('the archive of networks', () => {
   /** Networks get other names from time to time. */
@@ -28,7 +28,7 @@ describe('the archive of networks', () => {
     record.kind === 'network' ? `${record.asn} ${record.name}` : record.kind;
 
   it('answers every day as full copies do, renamed networks and nights without networks included', () => {
-    const dataDir = dataDirForHistory();
+    const dataDir = temporaryDir();
     const random = randomFrom(3);
     const truth: { day: string; world: World; records: NetworkRecord[] | undefined }[] = [];
     try {
@@ -94,7 +94,6 @@ describe('three releases', () => {
   afterEach(() => void vi.setSystemTime('2026-03-05T12:00:00Z'));
   afterAll(() => {
     vi.useRealTimers();
-    rmSync(dataDir, { recursive: true });
   });
 
   const ANSWERS: [day: string, asn: number | null, name: string | null, network: string][] = [

@@ -1,28 +1,19 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { DAY_MS, dayOf } from '../../src/day.js';
 import { openArchive } from '../../src/history/archive.js';
 import { answersOverTime } from '../../src/history/over-time.js';
 import { importEntry } from '../../src/history/write.js';
 import { findIPv4 } from '../../src/rangefile/search.js';
 import { randomFrom } from '../support/seed.js';
-import {
-  answersAt,
-  answersOfWorld,
-  dataDirForHistory,
-  EMPTY_WORLD,
-  labelsAt,
-  nightsAgainstCopies,
-  recordIn,
-  SPACES,
-} from './support.js';
+import { temporaryDir } from '../support/temporary.js';
+import { answersAt, answersOfWorld, EMPTY_WORLD, labelsAt, nightsAgainstCopies, recordIn, SPACES } from './support.js';
 
 let dataDir: string;
 beforeEach(() => {
-  dataDir = dataDirForHistory();
+  dataDir = temporaryDir();
 });
-afterEach(() => rmSync(dataDir, { recursive: true }));
 
 describe('the answers of all days as one table', () => {
   it('are those of each day', () => {

@@ -7,11 +7,12 @@ import { openArchive } from '../../src/history/archive.js';
 import { PACK_LIST_FILE } from '../../src/history/pack.js';
 import { archiveProblems } from '../../src/history/verify.js';
 import { randomFrom } from '../support/seed.js';
-import { answersAt, dataDirForHistory, pulledNightsAgainstCopies } from './support.js';
+import { temporaryDir } from '../support/temporary.js';
+import { answersAt, pulledNightsAgainstCopies } from './support.js';
 
 let dirs: [origin: string, node: string];
 beforeEach(() => {
-  dirs = [dataDirForHistory(), dataDirForHistory()];
+  dirs = [temporaryDir(), temporaryDir()];
 });
 afterEach(() => {
   for (const dir of dirs) rmSync(dir, { recursive: true });

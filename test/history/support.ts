@@ -1,7 +1,6 @@
 /** A data directory whose releases are only names, and a model of its history that keeps every answer. */
 import { createHash } from 'node:crypto';
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import { pullHistory } from '../../pipeline/distribution/history.js';
@@ -92,11 +91,6 @@ export function changed({ v4, v6 }: World, random: Random): World {
 }
 
 export const EMPTY_WORLD: World = { v4: new Array(SIZE).fill(0), v6: new Array(SIZE).fill(0) };
-
-/** Makes a data directory without releases. */
-export function dataDirForHistory(): string {
-  return mkdtempSync(join(tmpdir(), 'ipatlas-history-'));
-}
 
 export interface TestPublication {
   release: string;

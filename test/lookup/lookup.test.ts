@@ -111,7 +111,6 @@ describe('@ipatlas/lookup', () => {
     expect((await loadNetworks(`${base}/n.ipc`)).network('193.0.0.1')).toEqual({ asn: 3333, as_name: 'RIPE NCC' });
     await expect(loadNetworks(new URL(`${base}/x`))).rejects.toMatchObject({ code: 'E_FETCH' });
     server.close();
-    rmSync(dataDir, { recursive: true });
   });
 
   it('has a CommonJS twin', async () => {

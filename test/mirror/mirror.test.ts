@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
@@ -10,14 +10,9 @@ import { openRangeFile } from '../../src/rangefile/reader.js';
 import { sqlite } from '../../src/sqlite.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
-let dataDir: string;
-let path: string;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-  path = join(dataDir, 'current', 'ranges.sqlite');
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const dataDir = temporaryDir();
+await publishBlocks(dataDir, SMALL_WORLD);
+const path = join(dataDir, 'current', 'ranges.sqlite');
 
 describe('the mirror', () => {
   it('finds an address with one index lookup', () => {
@@ -127,6 +122,5 @@ describe('the mirror', () => {
     for (const rows of [1, 2, 3, 5]) {
       expect(() => verifyMirror(join(dir, 'ranges.sqlite'), file, undefined, rows)).toThrow(AtlasError);
     }
-    rmSync(own, { recursive: true });
   });
 });

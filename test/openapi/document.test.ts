@@ -1,6 +1,5 @@
-import { rmSync } from 'node:fs';
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { openApiDocument } from '../../src/api/openapi.js';
 import { allowedMethods } from '../../src/api/routes.js';
 import { type Manifest, readManifest, releaseDir } from '../../src/database/release.js';
@@ -17,12 +16,8 @@ interface Document {
 
 const document = (baseUrls = {}, manifest?: Manifest) => openApiDocument(baseUrls, manifest) as Document;
 
-let dataDir: string;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const dataDir = temporaryDir();
+await publishBlocks(dataDir, SMALL_WORLD);
 
 describe('the OpenAPI document', () => {
   it('is served without a key and is valid OpenAPI 3.1', async () => {

@@ -1,9 +1,8 @@
 /** The OpenAPI document under the recommended rules of two linters. */
-import { rmSync } from 'node:fs';
 import { createConfig, lintFromString } from '@redocly/openapi-core';
 import spectralCore from '@stoplight/spectral-core';
 import { oas } from '@stoplight/spectral-rulesets';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { openApiDocument } from '../../src/api/openapi.js';
 import { type Manifest, readManifest, releaseDir } from '../../src/database/release.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -25,7 +24,6 @@ beforeAll(async () => {
   };
   manifest = { ...published, inputs: [{ ...hostile, ...source }] };
 });
-afterAll(() => rmSync(dataDir, { recursive: true }));
 
 /** Returns what Redocly's linter finds, as rule, place and message. */
 async function redocly(document: object): Promise<string[]> {

@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { packageFile } from '../../src/package-root.js';
 import { temporaryDir } from '../support/release.js';
 
@@ -72,7 +72,6 @@ beforeEach(() => {
   );
   for (const name of ['npm', 'node']) chmodSync(join(dir, '.git', 'bin', name), 0o755);
 });
-afterEach(() => rmSync(dir, { recursive: true }));
 
 describe('make compile', () => {
   it('does nothing if nothing changed', () => {

@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { packageRoot } from '../../src/package-root.js';
 import { sqliteMismatch } from '../../src/sqlite.js';
 import { type Finished, ipatlasAt } from '../support/cli.js';
@@ -22,7 +22,6 @@ beforeAll(async () => {
     if (name !== 'better-sqlite3' && !name.startsWith('.'))
       symlinkSync(join(packageRoot(), 'node_modules', name), join(dir, 'node_modules', name));
 });
-afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 /** Puts a package better-sqlite3 in place that has this version and this main file, or none. */
 function replaceModule(version: string | undefined, main = ''): void {

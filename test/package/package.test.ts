@@ -3,9 +3,9 @@
  * scripts/test-package.js installs the package with several package managers on several versions of Node.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { packageFile, packageRoot } from '../../src/package-root.js';
 import { temporaryDir } from '../support/release.js';
 import { writeSources } from '../support/sources.js';
@@ -26,7 +26,6 @@ beforeAll(() => {
   const sources = writeSources(project, { one: '8.0.0.0,8.255.255.255,US\n80.0.0.0,80.255.255.255,DE\n' });
   run(process.execPath, join(installed, 'dist/src/cli/start.cjs'), 'build', '--data', 'data', '--sources', sources);
 });
-afterAll(() => rmSync(project, { recursive: true, force: true }));
 
 describe('the package', () => {
   it('has no other files', () => {

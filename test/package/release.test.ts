@@ -1,8 +1,8 @@
 /** scripts/release.js in a copy of what it reads, with programs in place of npm and make that record how they are called. */
 import { spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { beforeEach, expect, it } from 'vitest';
 import { packageFile } from '../../src/package-root.js';
 import { temporaryDir } from '../support/release.js';
 
@@ -21,7 +21,6 @@ beforeEach(() => {
     chmodSync(join(dir, 'bin', name), 0o755);
   }
 });
-afterEach(() => rmSync(dir, { recursive: true }));
 
 /** Runs the script; returns its exit code, what it says, and the commands that it ran. */
 function release(heading: string, env: NodeJS.ProcessEnv, ...args: string[]) {

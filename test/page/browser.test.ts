@@ -1,5 +1,5 @@
 /** The pages in a real browser: few loads of a page, many checks on each. What is long is in test/soak. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -61,7 +61,6 @@ describe.skipIf(!hasChromium())('the pages', () => {
   afterAll(async () => {
     await browser.close();
     await Promise.all([server.stop(), asked.stop()]);
-    rmSync(dataDir, { recursive: true, force: true });
   });
   beforeEach(() => {
     opened = [];

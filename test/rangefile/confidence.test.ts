@@ -1,8 +1,8 @@
 /** The confidence of ranges: in the range file, in its view for results, and in what the commands and the library return. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { BinaryEngine } from '../../src/database/binary-engine.js';
 import { openDatabase } from '../../src/database/database.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
@@ -131,7 +131,6 @@ describe('a release', () => {
     byEvidence = join(dir, 'evidence', 'data');
     byPriority = join(dir, 'priority', 'data');
   });
-  afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
   const EXPECTED: [ip: string, code: string | null, confidence: number | null][] = [
     ['30.0.0.1', 'DE', 100],

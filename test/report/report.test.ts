@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSy
 import { join } from 'node:path';
 import { Ajv2020 as SchemaValidator } from 'ajv/dist/2020.js';
 import fc from 'fast-check';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { DEFAULT_GATES } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import { changedShare } from '../../src/report/changes.js';
@@ -24,7 +24,6 @@ beforeEach(() => {
   dir = temporaryDir();
   dataDir = join(dir, 'data');
 });
-afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 /** A data directory with three releases: the first, the current one, and a refused one. Tests only read it. */
 let shared: { dir: string; first: string };

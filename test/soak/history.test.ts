@@ -16,7 +16,6 @@ import {
   answersAt,
   below,
   changed,
-  dataDirForHistory,
   EMPTY_WORLD,
   expected,
   labelsAt,
@@ -31,10 +30,11 @@ import { finished } from '../support/cli.js';
 import { killedAt } from '../support/killed-writer.js';
 import { type Block, country, publishBlocks, SMALL_WORLD } from '../support/release.js';
 import { randomFrom, rounds, SEED } from '../support/seed.js';
+import { temporaryDir } from '../support/temporary.js';
 
 /** Runs a test with a data directory. */
 async function withDataDir(test: (dataDir: string) => Promise<void> | void): Promise<void> {
-  const dataDir = dataDirForHistory();
+  const dataDir = temporaryDir();
   try {
     await test(dataDir);
   } finally {

@@ -1,6 +1,5 @@
 /** Failures at a bad moment: connections that a proxy in front of a real server cuts or holds, and files of a killed server. */
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BrokerUnavailable } from '../../src/stream/broker.js';
@@ -116,7 +115,6 @@ describe.skipIf(!hasNatsServer())('a connection', () => {
     expect(errors).toEqual([]);
     await connection.close();
     await broker.close();
-    rmSync(dataDir, { recursive: true });
   });
 
   // These wait for the time limits of requests, so they wait together.

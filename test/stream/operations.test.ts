@@ -51,7 +51,6 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
   afterAll(async () => {
     await connection.close();
     await server.remove();
-    rmSync(dataDir, { recursive: true });
   });
 
   /** The arguments for streams that end in a suffix. */
@@ -354,7 +353,6 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
       });
       await guarded.remove();
     }
-    rmSync(dir, { recursive: true });
   });
 
   it('connects with the credentials of a NATS user', async () => {

@@ -1,5 +1,4 @@
 /** Workers of an ordered output: one writes, in the order of the source, and each message once. */
-import { rmSync } from 'node:fs';
 import type { NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
@@ -50,7 +49,6 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', { concurrent:
     await Promise.all(brokers.map((broker) => broker.close()));
     await connection.close();
     await server.remove();
-    rmSync(dataDir, { recursive: true });
   });
 
   async function open(suffix: string, checksSequence = true, startAt?: StartAt): Promise<NatsBroker> {

@@ -1,4 +1,3 @@
-import { rmSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import type { StreamConfig } from '@nats-io/jetstream';
@@ -95,8 +94,6 @@ describe.skipIf(!hasNatsServer())('a worker', { concurrent: true }, () => {
     await Promise.all(brokers.map((broker) => broker.close()));
     await connection.close();
     await server.remove();
-    rmSync(dataDir, { recursive: true });
-    rmSync(otherDataDir, { recursive: true });
   });
 
   async function open(suffix: string, changes: Partial<SetupOptions> = {}, checksSequence = true): Promise<NatsBroker> {

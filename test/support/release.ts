@@ -2,7 +2,6 @@
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { StageContext } from '../../pipeline/stage.js';
 import { compile, type OtherContent } from '../../pipeline/stages/compile.js';
@@ -18,6 +17,8 @@ import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { LABELS, NETWORKS } from '../../src/rangefile/partitions.js';
 import { type LabelBlock, labelsOf } from './labels.js';
 import { type NetworkBlock, networksOf } from './networks.js';
+
+export { temporaryDir } from './temporary.js';
 
 /** A block and its record. Later and narrower blocks cover earlier and wider ones. */
 export type Block = [cidr: string, record: RangeRecord];
@@ -89,11 +90,6 @@ export function partitionOf(family: Family, blocks: Block[], records: RangeRecor
     claims.value[index] = number;
   });
   return mergeRanges(claims);
-}
-
-/** Creates a new temporary folder. */
-export function temporaryDir(): string {
-  return mkdtempSync(join(tmpdir(), 'ipatlas-test-'));
 }
 
 /**
