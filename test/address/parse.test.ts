@@ -3,6 +3,7 @@ import ipaddr from 'ipaddr.js';
 import { describe, expect, it } from 'vitest';
 import { formatAddress, formatIPv4, formatIPv6, formatIPv6Full } from '../../src/address/format.js';
 import { parseAddress } from '../../src/address/parse.js';
+import { NOT_ADDRESSES } from '../support/nasty-addresses.js';
 
 const RUNS = 4 * Number(process.env.FUZZ_RUNS ?? 1_000);
 
@@ -103,40 +104,7 @@ describe('parseAddress', () => {
     expect(ours(text)?.bytes).toEqual(bytes);
   });
 
-  it.each([
-    ...['', ' ', '.', ':', ':::', '::1 ', ' ::1', '1', '1.2.3', '1.2.3.', '.1.2.3', '1.2.3.4.5', '1.2.3.4.', '1..2.3'],
-    ...['01.2.3.4', '1.2.3.04', '00.0.0.0', '256.1.1.1', '1.2.3.999', '1.2.3.-4', '1.2.3.4\n', '１.2.3.4', '0x1.2.3.4'],
-    ...[
-      '1:2:3:4:5:6:7',
-      '1:2:3:4:5:6:7:8:9',
-      '1::2::3',
-      '1:2:3:4:5:6:7:8::',
-      '::1:2:3:4:5:6:7:8',
-      '12345::',
-      '::g',
-      ':1::',
-    ],
-    ...[
-      '1:2:3:4:5:6:7:',
-      ':1:2:3:4:5:6:7',
-      '1:2:3:4:5:6:7:1.2.3.4',
-      '::1.2.3',
-      '::1.2.3.4:1',
-      '1.2.3.4::',
-      '::01.2.3.4',
-    ],
-    ...[
-      'fe80::1%eth0',
-      '[::1]',
-      '::1/128',
-      '1.2.3.4/32',
-      '1.2.3.4:80',
-      '::ffff:1.2.3.256',
-      '::12345.1.1.1',
-      'localhost',
-    ],
-    `${'0'.repeat(60)}::1`,
-  ])('refuses %j', (text) => {
+  it.each(NOT_ADDRESSES)('refuses %j', (text) => {
     expect(ours(text)).toBeUndefined();
   });
 });

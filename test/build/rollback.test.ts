@@ -89,7 +89,7 @@ describe('ipatlas rollback', () => {
     expect(current()).toBe(before);
   });
 
-  it('creates no data directory, and does not wait for a build', async () => {
+  it('creates no data directory, and does not wait for a build, which waits as long as --wait says', async () => {
     expect(await rollback()).toMatchObject({ code: 5, stderr: expect.stringMatching(/no data directory/) });
     await build('DE');
     await build('FR');
@@ -98,7 +98,12 @@ describe('ipatlas rollback', () => {
       code: 8,
       stderr: expect.stringMatching(/another build or pull is running/),
     });
+    const begun = performance.now();
+    const args = ['build', '--sources', sources('IT'), '--data', dataDir];
+    expect((await ipatlas([...args, '--wait', '1'])).code).toBe(8);
+    expect(performance.now() - begun).toBeGreaterThan(950);
     unlock();
+    expect((await ipatlas([...args, '--wait', '1'])).code).toBe(0);
     expect((await rollback()).code).toBe(0);
   });
 });

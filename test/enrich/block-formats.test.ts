@@ -80,7 +80,7 @@ describe('enrichBlock', () => {
     for (const [index, message] of messages.entries()) {
       const path = join(dataDir, `message-${index}`);
       writeFileSync(path, message);
-      const result = await ipatlas(['enrich', path, '--data', dataDir, '--jobs', '1', ...flags]);
+      const result = await ipatlas(['enrich', path, '--data', dataDir, '--jobs', '1', '--none-ok', ...flags]);
       expect(result.code, result.stderr).toBe(0);
       expect(Buffer.from(enricher.enrichBlock(Buffer.from(message))).toString()).toBe(result.stdout);
     }

@@ -115,88 +115,25 @@ describe('a line', () => {
     }
   });
 
+  // json-test-suite.test.ts and json-acceptance.test.ts try many more.
   const invalid = [
-    ...[
-      '[]',
-      '5',
-      'null',
-      '"ip"',
-      'x',
-      '{',
-      '}',
-      '{}}',
-      '{{}',
-      '{}{}',
-      '{} {}',
-      '{}x',
-      'x{}',
-      '{},',
-      ',{}',
-      ':{}',
-      '{"a":1]',
-    ],
-    ...[
-      '{"a"}',
-      '{"a":}',
-      '{:1}',
-      '{"a" 1}',
-      '{"a":1 2}',
-      '{"a":1"b":2}',
-      '{"a":"b""c"}',
-      '{"a":1,}',
-      '{,"a":1}',
-      '{"a":1,,"b":2}',
-    ],
-    ...[
-      '{1:2}',
-      '{a:1}',
-      '{[]:1}',
-      '{"a":1:2}',
-      '{"a"::1}',
-      '{"a":[1:2]}',
-      '{"a":["b":1]}',
-      '{"a":[1,]}',
-      '{"a":[,]}',
-      '{"a":[1 2]}',
-    ],
-    ...[
-      '{"a":{}[]}',
-      '{"a":{}1}',
-      '{"a":[]"b"}',
-      '{"a":1{}}',
-      '{"a":"b"{}}',
-      '{{}:1}',
-      '{"a",1}',
-      '{"a":1,"b"}',
-      '{"a":1,[]}',
-      '{"a":1,{}}',
-    ],
-    ...[
-      '{"ip":"8.8.8.8}',
-      '{"ip":"8.8.8.8\\"}',
-      '{"a":\\"}',
-      '{"a":1}\\',
-      '\\{}',
-      '{"a":1\f}',
-      '\x1a{}',
-      '\ufeff{}',
-      "{'a':1}",
-    ],
-    ...['{"a":[}]', '{"a":[1}', '{"a":{"b":1]', '{"a":[[1]}', '{]', '{"a":1;}}'],
+    '[]',
+    'x',
+    '{',
+    '}',
+    '{}{}',
+    '{},',
+    '{"a":1]',
+    '{"a":1,}',
+    '{"a":[}]',
+    '{"ip":"8.8.8.8}',
+    '\ufeff{}',
   ];
   it.each(invalid)('%s is not an object and is copied', (line) => {
     const { output, rejects, counts } = enrich(Buffer.from(`{}\n${line}\n{}`), optionsOf([]));
     expect(output.toString()).toBe(`{"geo":null}\n${line}\n{"geo":null}`);
     expect(rejects.toString()).toBe(`${line}\n`);
     expect(counts).toMatchObject({ lines: 3, invalid_line: 1, missing_field: 2 });
-  });
-
-  // JSON.parse refuses them, so the kernel does; json-acceptance.test.ts compares the two on many more.
-  const refused = ['{"a":tru}', '{"a":01}', '{"a":(}', '{"a":"\\q"}', '{"a":"\t"}', '{"\\u12":1}', '{"a":\0}'];
-  it.each(refused)('%j is not an object', (line) => {
-    const { output, counts } = enrich(Buffer.from(line, 'latin1'), optionsOf([]));
-    expect(output.toString('latin1')).toBe(line);
-    expect(counts.invalid_line).toBe(1);
   });
 
   it('may have invalid UTF-8 in its strings, as for JSON.parse of the decoded text', () => {
