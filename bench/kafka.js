@@ -13,9 +13,9 @@ import { dataDirectory } from './paths.js';
 const root = fileURLToPath(new URL('..', import.meta.url));
 const SUPPORT = join(root, 'test', 'support', 'kafka');
 const WORKER = fileURLToPath(new URL('kafka-worker.js', import.meta.url));
-const LINES = Number(process.env.L ?? 250_000);
+const LINES = 250_000;
 /** Rounds of each trial; the best counts. The trials take turns. */
-const ROUNDS = Number(process.env.R ?? 3);
+const ROUNDS = 3;
 const MODES = { enrich: 'one worker', copy: 'a worker that copies', naive: 'the same client, JSON.parse, maxmind' };
 const GOALS = { copy: 0.8, naive: 3 };
 
@@ -53,8 +53,7 @@ export async function run() {
     const program = (mode, to) => {
       const args = ['--import', join(SUPPORT, 'client-hook.js'), WORKER, `127.0.0.1:${port}`, mode, 'in', to];
       const env = { ...process.env, KAFKA_CACHE: cache };
-      console.error(mode, to, Date.now() % 1e6);
-      return execFileSync(join(cache, 'node'), [...args, process.env.D ?? dataDirectory(), path], {
+      return execFileSync(join(cache, 'node'), [...args, dataDirectory(), path], {
         env,
         encoding: 'utf8',
       });
