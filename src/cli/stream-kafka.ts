@@ -1,7 +1,7 @@
 /** `ipatlas stream --server kafka://…`: a worker on Kafka. */
-import { readFileSync } from 'node:fs';
-import { AtlasError, causedError, fileAdvice, misuse } from '../errors.js';
+import { AtlasError, causedError, misuse } from '../errors.js';
 import { withPackages } from '../optional-packages.js';
+import { readFlagFile } from '../stream/broker.js';
 import { Clients, COMPRESSIONS, type Compression, type KafkaModule, type KafkaServer } from '../stream/kafka/client.js';
 import { type KafkaSetupOptions, setUpTopics } from '../stream/kafka/setup.js';
 import { credentialsOf, PERCENT_ADVICE, parseUrl } from '../url.js';
@@ -46,12 +46,7 @@ export function isKafka(values: OptionValues): boolean {
 
 function file(values: OptionValues, flag: string): Buffer | undefined {
   const path = text(values, flag);
-  if (path === undefined) return undefined;
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw causedError('E_USAGE', `--${flag} ${path} cannot be read`, error, fileAdvice(error));
-  }
+  return path === undefined ? undefined : readFlagFile(flag, path);
 }
 
 function parseUrls(server: string): URL[] {

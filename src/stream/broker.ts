@@ -1,5 +1,7 @@
 /** What the command, the metrics and the log know of a worker. jetstream/ and kafka/ have one each. */
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { causedError, fileAdvice } from '../errors.js';
 import { STREAM_RETRY_MAX_MS, STREAM_RETRY_MS } from '../limits.js';
 import type { EnrichMessage } from './message.js';
 
@@ -65,6 +67,15 @@ export interface StreamWorker {
   readonly lag?: ReadonlyMap<number, bigint>;
   /** Works until it is told to stop, or until the source is done. Throws AtlasError E_STREAM if it cannot go on. */
   run(): Promise<void>;
+}
+
+/** Reads a file that a flag names. Throws AtlasError E_USAGE. */
+export function readFlagFile(flag: string, path: string): Buffer {
+  try {
+    return readFileSync(path);
+  } catch (error) {
+    throw causedError('E_USAGE', `--${flag} ${path} cannot be read`, error, fileAdvice(error));
+  }
 }
 
 /** Waits, but not after the worker was told to stop. */

@@ -1,6 +1,5 @@
 /** The broker on NATS JetStream. */
 import { randomUUID } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
   JetStreamApiCodes,
@@ -24,7 +23,7 @@ import {
   PermissionViolationError,
   TimeoutError,
 } from '@nats-io/transport-node';
-import { AtlasError, causedError, fileAdvice, messageOf, misuse } from '../../errors.js';
+import { AtlasError, causedError, messageOf, misuse } from '../../errors.js';
 import {
   STREAM_CONNECT_TIMEOUT_MS,
   STREAM_GONE_MS,
@@ -33,7 +32,7 @@ import {
   STREAM_REQUEST_TIMEOUT_MS,
 } from '../../limits.js';
 import { credentialsOf, PERCENT_ADVICE, parseUrl } from '../../url.js';
-import { BrokerUnavailable } from '../broker.js';
+import { BrokerUnavailable, readFlagFile } from '../broker.js';
 import {
   type Backlog,
   type Delivery,
@@ -141,7 +140,7 @@ function connectionOptions({ url, creds, nkey, token, tlsCa, tlsCert, tlsKey }: 
     servers: urls.map(({ host }) => host),
     name: 'ipatlas stream',
     ...user,
-    ...(creds === undefined ? {} : { authenticator: credsAuthenticator(readSecret('creds', creds)) }),
+    ...(creds === undefined ? {} : { authenticator: credsAuthenticator(readFlagFile('creds', creds)) }),
     ...(nkey === undefined ? {} : { authenticator: nkeyAuthenticator(Buffer.from(readText('nkey', nkey))) }),
     ...(token === undefined ? {} : { token: readText('token', token) }),
     ...(usesTls ? { tls: tlsOptions({ tlsCa, tlsCert, tlsKey }) } : {}),
@@ -174,15 +173,7 @@ export function matchesFilter(subject: string, filter: string | undefined): bool
 
 /** The text of a file that ends in a newline, as editors and "echo" write it. */
 function readText(flag: string, path: string): string {
-  return readSecret(flag, path).toString().trim();
-}
-
-function readSecret(flag: string, path: string): Buffer {
-  try {
-    return readFileSync(path);
-  } catch (error) {
-    throw causedError('E_USAGE', `--${flag} ${path} cannot be read`, error, fileAdvice(error));
-  }
+  return readFlagFile(flag, path).toString().trim();
 }
 
 /** Failures of a server that starts or was killed: the connection is refused, lost, or silent. */

@@ -150,26 +150,19 @@ const placeOf = ({ partition, offset }: RecordPlace) => ({ partition, offset });
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 
-/** Wakes up what waits for something to do. */
-class Bell extends EventEmitter {
-  ring(): void {
-    this.emit('ring');
-  }
-
-  /** Waits for the next ring, or some milliseconds. */
-  async wait(milliseconds: number): Promise<void> {
-    await once(this, 'ring', { signal: AbortSignal.timeout(milliseconds) }).catch(() => {});
-  }
+/** Waits for the event `ring` of a bell, or some milliseconds. */
+async function waitFor(bell: EventEmitter, milliseconds: number): Promise<void> {
+  await once(bell, 'ring', { signal: AbortSignal.timeout(milliseconds) }).catch(() => {});
 }
 
 /** The membership in the group. The client library renews it by itself. */
 class Group {
   readonly #clients: Clients;
   readonly #consumer: Consumer;
-  readonly #changed: Bell;
+  readonly #changed: EventEmitter;
   #member: Member | undefined;
 
-  private constructor(clients: Clients, consumer: Consumer, topic: string, changed: Bell) {
+  private constructor(clients: Clients, consumer: Consumer, topic: string, changed: EventEmitter) {
     this.#clients = clients;
     this.#consumer = consumer;
     this.#changed = changed;
@@ -181,11 +174,11 @@ class Group {
     }: Membership & { assignments?: Assignment[] }): void => {
       const partitions = assignments?.find((one) => one.topic === topic)?.partitions ?? [];
       this.#member = { identity: { groupId, memberId, generationId }, partitions };
-      changed.ring();
+      changed.emit('ring');
     };
     const left = (): void => {
       this.#member = undefined;
-      changed.ring();
+      changed.emit('ring');
     };
     consumer.on('consumer:group:join', joined);
     consumer.on('consumer:group:rebalance', left);
@@ -197,7 +190,7 @@ class Group {
    *
    * @throws AtlasError E_STREAM if others are there; BrokerUnavailable
    */
-  static async join(clients: Clients, { names, byKey }: KafkaSetupOptions, changed: Bell): Promise<Group> {
+  static async join(clients: Clients, { names, byKey }: KafkaSetupOptions, changed: EventEmitter): Promise<Group> {
     const hash = createHash('sha256')
       .update(JSON.stringify([names, byKey]))
       .digest('hex')
@@ -230,7 +223,7 @@ class Group {
     const end = performance.now() + KAFKA_REBALANCE_MS + KAFKA_SESSION_MS;
     while (this.#member === undefined && !signal.aborted) {
       if (performance.now() > end) throw new BrokerUnavailable('the group does not give this worker its partitions');
-      await this.#changed.wait(KAFKA_FETCH_MS);
+      await waitFor(this.#changed, KAFKA_FETCH_MS);
     }
     return this.#member;
   }
@@ -250,7 +243,7 @@ export class KafkaWorker implements StreamWorker {
   readonly #flow = new FlowWindow({ messages: Number.MAX_SAFE_INTEGER, bytes: KAFKA_BYTES_IN_FLIGHT });
   readonly #lag = new Map<number, bigint>();
   /** Rings when there is something to do or the partitions changed. */
-  readonly #bell = new Bell();
+  readonly #bell = new EventEmitter();
   #isConnected = false;
   #outputBytes = 0;
   /** Most records of the next transaction: fewer while a record is looked for that the broker refuses. */
@@ -292,7 +285,7 @@ export class KafkaWorker implements StreamWorker {
    */
   async run(): Promise<void> {
     const { module, server, setupOptions, events, signal } = this.#options;
-    const stop = (): void => this.#bell.ring();
+    const stop = (): boolean => this.#bell.emit('ring');
     signal.addEventListener('abort', stop);
     let group: Group | undefined;
     try {
@@ -363,7 +356,7 @@ export class KafkaWorker implements StreamWorker {
         const fetch = this.#fetch(reader, { id, node, own, positions }, queue, isOver).catch((error: unknown) => {
           failure ??= error;
           session.abort();
-          this.#bell.ring();
+          this.#bell.emit('ring');
         });
         fetching.push(fetch);
       }
@@ -372,7 +365,7 @@ export class KafkaWorker implements StreamWorker {
         const chunks = this.#take(queue);
         if (chunks.length > 0) await this.#process(producer, group.membership(member), chunks);
         else if (await this.#isDone(admin)) return 'done';
-        else await this.#bell.wait(KAFKA_FETCH_MS);
+        else await waitFor(this.#bell, KAFKA_FETCH_MS);
       }
       if (failure !== undefined) throw failure;
       return signal.aborted ? 'done' : 'moved';
@@ -480,7 +473,7 @@ export class KafkaWorker implements StreamWorker {
         queue.push({ partition, records, end, bytes, compression });
       }
       if (isEmpty && queue.length === 0 && this.#flow.isEmpty) events.idle();
-      else this.#bell.ring();
+      else this.#bell.emit('ring');
     }
   }
 
