@@ -9,6 +9,7 @@ import {
   currentReleaseId,
   type ManifestFile,
   type ManifestInput,
+  type MissingList,
   RELEASES_DIR,
   type Refusal,
   readManifest,
@@ -210,10 +211,12 @@ async function labelsOf({ files, date }: LabelFiles, reference: Reference, note:
   return { merged, inputs: { columns: merged.columns, rows, date, files: named } };
 }
 
-/** Returns the ids of the lists of kinds of networks that are configured, but are not among the inputs. */
-function missingListsOf({ sources }: SourcesConfig, inputs: readonly BuildInput[]): string[] {
+/** Returns the lists of kinds of networks that are configured, but are not among the inputs. */
+function missingListsOf({ sources }: SourcesConfig, inputs: readonly BuildInput[]): MissingList[] {
   const isRead = (id: string): boolean => inputs.some(({ source }) => source.id === id);
-  return sources.flatMap(({ id, network }) => (network === undefined || isRead(id) ? [] : [id]));
+  return sources.flatMap(({ id, network }) =>
+    network === undefined || isRead(id) ? [] : [{ id, kind: network.kind }],
+  );
 }
 
 /** A source with its files. */

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import type { Country } from '../src/country/country.js';
-import { type ManifestFile, releaseId } from '../src/database/release.js';
+import { type ManifestFile, type MissingList, releaseId } from '../src/database/release.js';
 import { MIRROR_VERSION } from '../src/mirror/reader.js';
 import { packageFile } from '../src/package-root.js';
 import { MAJOR_VERSION, MINOR_VERSION } from '../src/rangefile/layout.js';
@@ -41,7 +41,7 @@ function sha256(value: unknown): string {
  * @param overridesFile SHA-256 of their file, which counts as a whole because `explain` shows its rows; empty if there
  *   is none
  * @param labels the files of labels
- * @param missingLists ids of the lists of kinds of networks that are configured, but not among the sources
+ * @param missingLists the lists of kinds of networks that are configured, but not among the sources
  * @param asOf the build's date, `YYYY-MM-DD`
  */
 export function identifyRelease(
@@ -52,7 +52,7 @@ export function identifyRelease(
   overrides: readonly Override[],
   overridesFile: string,
   labels: readonly ManifestFile[],
-  missingLists: readonly string[],
+  missingLists: readonly MissingList[],
   asOf: string,
 ): ReleaseIdentity {
   const { version: toolVersion } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string };
@@ -73,7 +73,7 @@ export function identifyRelease(
     }),
     anycast: reference.anycast.map(({ block }) => block),
     networks: sources.map(({ source: { kind, network } }) => [kind === 'anycast', network?.kind, network?.operator]),
-    missingLists,
+    missingLists: missingLists.map(({ id, kind }) => [id, kind]),
     countries: [...countries.values()],
     aliases: [...reference.aliases],
     regions: [...loadOperatorRegions()],

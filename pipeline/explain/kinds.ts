@@ -77,7 +77,7 @@ export function explainKinds(
   return {
     address,
     ...({ anycast, kind, operator } as Pick<ExplainedKinds, 'anycast' | 'kind' | 'operator'>),
-    missing: database.manifest.kinds?.missing ?? [],
+    missing: (database.manifest.kinds?.missing ?? []).map(({ id }) => id),
     rows: covering.map((row) => ({
       ...{ source: row.source, file: row.file, line: row.line, text: row.text },
       ...{ first: text(row.first), last: text(row.last), label: row.label },

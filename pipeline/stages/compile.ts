@@ -11,6 +11,7 @@ import {
   type ManifestFile,
   type ManifestInput,
   MIRROR_FILE,
+  type MissingList,
   type NetworkCounts,
   RANGE_FILE,
 } from '../../src/database/release.js';
@@ -39,8 +40,8 @@ export interface CompileInput {
   networksDate?: string | undefined;
   /** What the labels were made of; undefined if none are configured. */
   labels?: LabelInputs | undefined;
-  /** Ids of the lists of kinds of networks that are configured, but that the build did without. */
-  missingLists?: readonly string[];
+  /** The lists of kinds of networks that are configured, but that the build did without. */
+  missingLists?: readonly MissingList[];
   /** The source with the highest priority first. */
   inputs: ManifestInput[];
   /** Optional sources that the build does without. */

@@ -4,8 +4,9 @@
  */
 import { continentTable } from '../country/continents.js';
 import { type CountryList, isListed, parseCountryList } from '../country/memberships.js';
-import type { Manifest } from '../database/release.js';
+import { knownKinds, type Manifest } from '../database/release.js';
 import { misuse } from '../errors.js';
+import { KIND_VALUES } from '../rangefile/partitions.js';
 import type { ServedRelease } from './releases/served-release.js';
 
 export interface GateRule {
@@ -15,6 +16,8 @@ export interface GateRule {
   countries: CountryList;
   /** Numbers of autonomous systems in the list. */
   asns: ReadonlySet<number>;
+  /** Kinds of networks in the list. */
+  kinds: ReadonlySet<string>;
   /** Whether addresses without a country are in the list. */
   hasNone: boolean;
   /** Whether clients with an address that is not of the Internet are let in. */
@@ -55,36 +58,43 @@ export function parseGateRule(text: string): GateRule {
     if (options.findIndex((one) => one.startsWith(key)) < index) bad(`${key} is there twice`);
   }
   const asns = new Set<number>();
+  const kinds = new Set<string>();
   const countries: string[] = [];
   let hasNone = false;
   for (const word of list.split(',').map((part) => part.trim())) {
     const [, asn] = /^AS(\d{1,10})$/i.exec(word) ?? [];
+    const kind = /^kind:(.*)$/i.exec(word)?.[1]?.toLowerCase();
     if (/^none$/i.test(word)) hasNone = true;
     else if (asn !== undefined && Number(asn) < 2 ** 32) asns.add(Number(asn));
-    else if (/^kind:/i.test(word)) bad(`the release does not say the kinds of addresses, which ${word} needs`);
+    else if (kind !== undefined && KIND_VALUES.includes(kind)) kinds.add(kind);
+    else if (kind !== undefined) bad(`${word} is no kind of network; there are ${KIND_VALUES.join(', ')}`);
     else countries.push(word);
   }
   const parsed = parseCountryList(countries, `--forward-auth ${name}`);
   const known = continentTable();
   for (const code of parsed.codes) if (!known.has(code)) bad(`${code} is not a country`);
   return {
-    ...{ name, allows: action === 'allow', countries: parsed, asns, hasNone },
+    ...{ name, allows: action === 'allow', countries: parsed, asns, kinds, hasNone },
     allowsPrivate: !options.includes('private=deny'),
     failsOpen: options.includes('fail=open'),
   };
 }
 
-/** Returns the first rule that needs networks, if the release has none: it lets nobody in. */
-export function ruleWithoutNetworks(rules: readonly GateRule[], { counts }: Manifest): GateRule | undefined {
-  return counts.networks === undefined ? rules.find(({ asns }) => asns.size > 0) : undefined;
+/** Returns what keeps a rule from being applied, so that it lets nobody in, as a phrase; undefined if nothing does. */
+export function ruleProblem({ name, asns, kinds }: GateRule, manifest: Manifest): string | undefined {
+  const rule = `--forward-auth ${name} names`;
+  const release = `the release ${manifest.id} has`;
+  if (asns.size > 0 && manifest.counts.networks === undefined) return `${rule} networks, and ${release} none`;
+  const known = knownKinds(manifest);
+  const unknown = [...kinds].find((kind) => !known.has(kind));
+  return unknown && `${rule} kind:${unknown}, and ${release} no list of that kind, or not all that are configured`;
 }
 
 /** Returns the function that applies a rule to an address, with the answers of a release. */
-function prepare(
-  { allows, countries, asns, hasNone, allowsPrivate }: GateRule,
-  release: ServedRelease,
-): (ip: string) => GateDecision | undefined {
-  const search = release.search(['country_code', 'is_eu', 'reason', ...(release.database.hasNetworks ? ['asn'] : [])]);
+function prepare(rule: GateRule, release: ServedRelease): (ip: string) => GateDecision | undefined {
+  const { allows, countries, asns, kinds, hasNone, allowsPrivate } = rule;
+  const asked = [...(release.database.hasNetworks ? ['asn'] : []), ...(kinds.size > 0 ? ['kind'] : [])];
+  const search = release.search(['country_code', 'is_eu', 'reason', ...asked]);
   const country = search.each(['country_code', 'is_eu', 'reason'], ({ country_code, is_eu, reason }) => {
     const code = country_code as string | null;
     return {
@@ -97,11 +107,12 @@ function prepare(
     isInList: asns.has(asn as number),
     headers: ['x-asn', String(asn ?? '')],
   }));
-  const isBlind = asns.size > 0 && !release.database.hasNetworks;
+  const kindOf = search.each(['kind'], ({ kind }) => ({ isInList: kinds.has(kind as string) }));
+  const isBlind = ruleProblem(rule, release.database.manifest) !== undefined;
   return (ip) => {
     if (!search.find(ip)) return undefined;
     const [where, who] = [country(), network()];
-    const isInList = where.isInList || who.isInList;
+    const isInList = where.isInList || who.isInList || kindOf().isInList;
     const isAllowed = !isBlind && (where.isPrivate ? allowsPrivate : isInList === allows);
     return { isAllowed, headers: [...where.headers, ...who.headers] };
   };

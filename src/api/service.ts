@@ -7,7 +7,7 @@ import { seedPath } from '../database/seed.js';
 import { misuse } from '../errors.js';
 import { RELEASE_POLL_MS } from '../limits.js';
 import { singleProcess, WorkerCluster } from './cluster.js';
-import { ruleWithoutNetworks } from './forward-auth.js';
+import { ruleProblem } from './forward-auth.js';
 import { serverNames } from './host.js';
 import { type KeyRequest, SignUps } from './keys/sign-up.js';
 import type { Log } from './log.js';
@@ -84,8 +84,7 @@ export async function runService(settings: ServeSettings, options: ServiceOption
   /** Answers from a release or from the seed. */
   const use = (database: string): Manifest => {
     const manifest = manifestOfDatabase(database);
-    const blind = ruleWithoutNetworks(settings.forwardAuth, manifest);
-    gateProblem = blind && `--forward-auth ${blind.name} names networks, and the release ${manifest.id} has none`;
+    [gateProblem] = settings.forwardAuth.flatMap((rule) => ruleProblem(rule, manifest) ?? []);
     if (gateProblem !== undefined) log.error({ problem: gateProblem }, 'this rule lets nobody in');
     cluster.useRelease(database);
     releases.release(manifest, database === seedPath());
@@ -119,7 +118,8 @@ export async function runService(settings: ServeSettings, options: ServiceOption
         'there is no release to serve; requests are answered 503 until "ipatlas build" or "ipatlas pull" publishes one',
       );
     }
-    if (gateProblem !== undefined) throw misuse(`${gateProblem}; build one with networks, or leave them out`);
+    if (gateProblem !== undefined)
+      throw misuse(`${gateProblem}; build one that has them, or leave them out of the rule`);
     await rates?.start();
     if (metrics !== undefined) {
       metricsServer = await serveTexts(metrics, {

@@ -232,7 +232,10 @@ export function noteMissing(manifest: Manifest, asked: readonly Partition[]): vo
   }
   if (!asked.includes(KINDS)) return;
   const missing = kinds?.missing ?? [];
-  const why = missing.length === 0 ? 'it has no lists of them' : `it was built without ${missing.join(', ')}`;
+  const why =
+    missing.length === 0
+      ? 'it has no lists of them'
+      : `it was built without ${missing.map((list) => list.id).join(', ')}`;
   if (missing.length > 0 || listsOfKinds(manifest).length === 0) {
     printNotice(
       `ipatlas: release ${id} does not know all kinds of networks (${why}), so kind is null where no list says it\n`,

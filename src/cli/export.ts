@@ -17,7 +17,7 @@ import {
 import { noPartition } from '../database/release-files.js';
 import { AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
-import { joinFiles } from '../export/joint.js';
+import { joinFiles, joinRows } from '../export/joint.js';
 import { limitEntries } from '../export/limited.js';
 import { ASN_DATABASE_TYPE, BOTH_DATABASE_TYPE, DEFAULT_DATABASE_TYPE } from '../export/mmdb/mmdb.js';
 import type { ExportedRange } from '../export/ranges.js';
@@ -26,7 +26,7 @@ import { writeFile } from '../files.js';
 import { rangesAt } from '../history/day.js';
 import { withPackages } from '../optional-packages.js';
 import { COUNTRIES, NETWORKS, otherPartitions, type Partition } from '../rangefile/partitions.js';
-import type { NetworkFile, RangeFile } from '../rangefile/reader.js';
+import type { NetworkFile, PartitionFile, RangeFile, RowFile } from '../rangefile/reader.js';
 import { isTerminal, STANDARD_FD } from '../standard-streams.js';
 import { counted, grouped } from '../text-table.js';
 import {
@@ -147,8 +147,9 @@ function titleOf(
 /** What is exported: the ranges, the date of their data, and the title of a file with some countries of them. */
 interface ChosenRanges {
   file: RangeFile;
-  /** Asked for together with the countries. */
-  networks?: NetworkFile;
+  /** What is asked for together with the countries. */
+  networks?: NetworkFile | undefined;
+  rows?: { partition: Partition; file: RowFile } | undefined;
   dataDate: string | undefined;
   title: (codes: ReadonlySet<string> | undefined) => string;
 }
@@ -166,10 +167,17 @@ function chosenRanges(invocation: Invocation): ChosenRanges {
     const database = chosenDatabase(invocation);
     const { manifest, file } = openRanges(database);
     const ranges = { file, dataDate: manifest.data_date };
-    if (values.with === undefined) return { ...ranges, title: (codes) => titleOf(manifest, codes) };
+    const others = partsOf(values);
+    const what = ['Countries', ...others.map(({ name }) => name)].join(' and ');
     const title = (codes: ReadonlySet<string> | undefined): string =>
-      titleOf(manifest, codes, [COUNTRIES, NETWORKS]).replace('Countries', 'Countries and networks');
-    return { ...ranges, networks: networksOf(database, manifest), title };
+      titleOf(manifest, codes, [COUNTRIES, ...others]).replace('Countries', what);
+    const rows = others.find((partition): partition is Partition<RowFile> => partition.columns !== undefined);
+    return {
+      ...ranges,
+      networks: others.includes(NETWORKS) ? needPartition(database, manifest, NETWORKS) : undefined,
+      rows: rows && { partition: rows, file: needPartition(database, manifest, rows) },
+      title,
+    };
   }
   refuseFlags(values, '--at', ['with', 'release']);
   const { file, date } = rangesAt(dataDir, day);
@@ -193,11 +201,15 @@ function chosenAsns(format: FormatName, values: OptionValues): Set<number> | und
   throw usage(`--asn does not go with ${format}; it is for ${BLOCK_FORMATS.join(', ')}`);
 }
 
-/** Opens the networks of a release or of the seed; throws E_NO_DATABASE if it has none. */
-function networksOf(database: string, manifest: Manifest): NetworkFile {
-  const networks = openPartition(database, manifest, NETWORKS);
-  if (networks === undefined) throw noPartition(manifest, NETWORKS);
-  return networks;
+/** Opens a partition of a release or of the seed; throws E_NO_DATABASE if it has none. */
+function needPartition<File extends PartitionFile>(
+  database: string,
+  manifest: Manifest,
+  partition: Partition<File>,
+): File {
+  const file = openPartition(database, manifest, partition);
+  if (file === undefined) throw noPartition(manifest, partition);
+  return file;
 }
 
 /** Returns the networks of a release or of the seed, and what the file says of itself. */
@@ -205,7 +217,7 @@ function chosenNetworks(invocation: Invocation, asns: ReadonlySet<number> | unde
   refuseFlags(invocation.values, 'networks', ['countries', 'eu', 'at', 'with']);
   const database = chosenDatabase(invocation);
   const manifest = manifestOfDatabase(database);
-  const file = networksOf(database, manifest);
+  const file = needPartition(database, manifest, NETWORKS);
   const labels = asns && new Set([...asns].map((asn) => `AS${asn}`));
   const title = titleOf(manifest, labels, [NETWORKS]).replace('Countries', 'Networks');
   return { file, dataDate: manifest.networks_date ?? manifest.data_date, title };
@@ -214,17 +226,19 @@ function chosenNetworks(invocation: Invocation, asns: ReadonlySet<number> | unde
 /** The formats that can have the countries and the networks. */
 const BOTH_FORMATS: readonly FormatName[] = ['mmdb', 'csv', 'cidr'];
 
-/** Checks that `--with`, if it is given, asks for the networks in a format that can have both. */
-function checkWith(format: FormatName, values: OptionValues): void {
-  const sections = text(values, 'with');
-  if (sections === undefined) return;
-  if (!BOTH_FORMATS.includes(format)) throw usage(`--with does not go with ${format}`);
-  if (sections !== 'networks') throw usage(`--with is ${JSON.stringify(sections)}; here it can be networks`);
+/** Returns the partitions that are asked for together with the countries; throws E_USAGE for one that tables do not have. */
+function partsOf(values: OptionValues): Partition[] {
+  const sections = text(values, 'with')?.split(',') ?? [];
+  const known = otherPartitions().filter(({ isPrivate }) => !isPrivate);
+  const wrong = sections.some((name, at) => !known.some((one) => one.name === name) || sections.indexOf(name) < at);
+  if (!wrong) return known.filter(({ name }) => sections.includes(name));
+  const names = known.map(({ name }) => name).join(', ');
+  throw usage(`--with is ${JSON.stringify(sections.join())}; here it can be ${names}`);
 }
 
 function requestFrom(format: FormatName, invocation: Invocation): ExportRequest {
   const { values } = invocation;
-  checkWith(format, values);
+  if (values.with !== undefined && !BOTH_FORMATS.includes(format)) throw usage(`--with does not go with ${format}`);
   const asns = chosenAsns(format, values);
   const isOfNetworks = format === 'asn-mmdb' || asns !== undefined;
   const ranges = isOfNetworks ? undefined : chosenRanges(invocation);
@@ -235,8 +249,11 @@ function requestFrom(format: FormatName, invocation: Invocation): ExportRequest 
   const networks = ranges?.networks;
   if (format === 'firewalld' && values.family === undefined)
     throw usage('an ipset of firewalld has one family: add --family 4, and write another file with --family 6');
+  const places = networks === undefined ? file : joinFiles(ranges!.file, networks);
+  const joined = ranges?.rows && joinRows(places, ranges.rows.file, ranges.rows.partition.flags);
   const request: ExportRequest = {
-    file: networks === undefined ? file : joinFiles(ranges!.file, networks),
+    file: joined?.file ?? places,
+    rows: joined?.rows,
     hasBoth: networks !== undefined,
     countries,
     asns,
@@ -408,7 +425,7 @@ export const command: Command = {
     gzip: { help: 'compact: compressed with gzip, for readers in browsers (default: Brotli, which is smaller)' },
     with: {
       value: 'LIST',
-      help: 'compact: also confidence, that of each range; compact, mmdb, csv, cidr, parquet: networks, who announces the addresses',
+      help: 'compact: also confidence, that of each range; compact, mmdb, csv, cidr, parquet: networks, who announces the addresses, and kinds, the kind of network',
     },
     set: { value: 'NAME', help: 'firewalls: the sets are NAME4 and NAME6 (default: eu, countries or networks)' },
     'max-entries': {

@@ -1,11 +1,10 @@
 /** `ipatlas filter`: passes on the records whose address is in certain countries. */
 import { parseCountryList } from '../country/memberships.js';
 import { manifestOfDatabase } from '../database/origin.js';
-import { listsOfKinds } from '../database/release.js';
-import { noPartition } from '../database/release-files.js';
+import { knownKinds, listsOfKinds, type Manifest } from '../database/release.js';
 import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Filter } from '../enrich/query.js';
-import { misuse } from '../errors.js';
+import { AtlasError, misuse } from '../errors.js';
 import { KIND_VALUES, KINDS } from '../rangefile/partitions.js';
 import { type Command, type Invocation, noteMissing, type OptionValues, parseAsns } from './command.js';
 import { INPUT_FLAGS, OUTPUT_FLAGS, refuseEachDay, withLogs } from './records/flags.js';
@@ -45,12 +44,24 @@ function parseKinds(lists: readonly string[]): ReadonlySet<string> {
   throw misuse(`--kind has ${JSON.stringify(unknown)}; choose from ${KIND_VALUES.join(', ')}`);
 }
 
+function noKind({ id }: Manifest, kind: string): AtlasError {
+  const what = kind === 'none' ? 'does not have all lists of kinds of networks' : `has no list of the kind ${kind}`;
+  return new AtlasError(
+    'E_NO_DATABASE',
+    `release ${id} ${what}; build it again with the missing ones among its sources`,
+  );
+}
+
 function filter(invocation: Invocation): Promise<number> {
   const query = parseFilter(invocation.values);
   const plan = planOf(invocation);
   if (query.kinds !== undefined && plan.options.at === undefined) {
     const manifest = manifestOfDatabase(plan.database);
-    if (listsOfKinds(manifest).length === 0) throw noPartition(manifest, KINDS);
+    const kinds = new Set(['none', ...listsOfKinds(manifest).map(({ network }) => network.kind)]);
+    const [unlisted] = [...query.kinds].filter(
+      (kind) => !kinds.has(kind) || (kind === 'none' && !knownKinds(manifest).has(kind)),
+    );
+    if (unlisted !== undefined) throw noKind(manifest, unlisted);
     noteMissing(manifest, [KINDS]);
   }
   // An invalid line has no address.

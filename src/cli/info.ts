@@ -83,7 +83,10 @@ function kindFacts(manifest: Manifest): [string, string | number][] {
     ...(lists.length === 0
       ? [['kinds of networks', 'unknown: there are no lists of them'] as [string, string]]
       : lists),
-    ...missing.map((id): [string, string] => [`list ${id}`, 'missing, so other addresses are of unknown kind']),
+    ...missing.map(({ id, kind }): [string, string] => [
+      `list ${id}`,
+      `${kind}, missing: other addresses are of unknown kind`,
+    ]),
     ...(anycast.length === 0
       ? [['anycast', 'only what operators publish: data/reference/anycast.csv'] as [string, string]]
       : anycast.map(({ id, data_date: date }): [string, string] => [`anycast by ${id}`, date ?? 'of unknown date'])),

@@ -76,6 +76,11 @@ export interface NetworkList {
   operator: string;
 }
 
+/** A list of a kind of network that a build did without. */
+export interface MissingList extends Pick<NetworkList, 'kind'> {
+  id: string;
+}
+
 /** A source as a manifest lists it. */
 export interface ManifestInput {
   id: string;
@@ -153,8 +158,8 @@ export interface Manifest {
   overrides?: ManifestFile;
   /** The user's labels; missing if there are none. */
   labels?: LabelInputs;
-  /** Ids of the lists of kinds of networks that are configured, but that the build did without; missing in releases of earlier versions. */
-  kinds?: { missing: string[] };
+  /** The lists of kinds of networks that are configured, but that the build did without; missing in releases of earlier versions. */
+  kinds?: { missing: MissingList[] };
   /** Present if a person overrode the gates. Such a manifest does not depend on the inputs alone. */
   forced?: {
     /** Name of the account; it is not published. */
@@ -199,6 +204,14 @@ function partitionsOf({ kind, network }: ManifestInput): Partition[] {
 /** Returns the sources of what a file made of a release has. */
 export function sourcesOf({ inputs }: Manifest, content: readonly Partition[]): ManifestInput[] {
   return inputs.filter((input) => partitionsOf(input).some((partition) => content.includes(partition)));
+}
+
+/** Returns the kinds of networks of which a release has a list and misses none; `none` if it misses no list at all. */
+export function knownKinds(manifest: Manifest): ReadonlySet<string> {
+  const missing = manifest.kinds?.missing ?? [];
+  const kinds = listsOfKinds(manifest).map(({ network }) => network.kind);
+  const known = kinds.filter((kind) => !missing.some((list) => list.kind === kind));
+  return new Set([...known, ...(kinds.length > 0 && missing.length === 0 ? ['none'] : [])]);
 }
 
 /** Returns the lists of kinds of networks that a release was made of. */

@@ -34,16 +34,28 @@ interface Columns {
 }
 
 function columnsOf(selection: Selection): Columns {
+  const { header, ends } = placeColumns(selection);
+  const { names = [], values = [] } = selection.rows ?? {};
+  return {
+    header: `${[header, ...names].join()}\n`,
+    ends: ends.map((end, record) => {
+      return `${[end, ...(values[record] ?? []).map((value) => field(String(value ?? '')))].join()}\n`;
+    }),
+  };
+}
+
+/** Returns the columns of the country and of the network, without the line end. */
+function placeColumns(selection: Selection): Columns {
   const countries = chosenCountries(selection);
   const networks = chosenNetworks(selection);
   if (selection.hasBoth === true) {
-    const ends = countries.map((country, record) => `${countryFields(country)}${networkFields(networks[record])}\n`);
-    return { header: `${COUNTRY_COLUMNS}${NETWORK_COLUMNS}\n`, ends };
+    const ends = countries.map((country, record) => `${countryFields(country)}${networkFields(networks[record])}`);
+    return { header: COUNTRY_COLUMNS + NETWORK_COLUMNS, ends };
   }
   if (networks.some((network) => network !== undefined)) {
-    return { header: `${NETWORK_COLUMNS}\n`, ends: networks.map((network) => `${networkFields(network)}\n`) };
+    return { header: NETWORK_COLUMNS, ends: networks.map(networkFields) };
   }
-  return { header: `${COUNTRY_COLUMNS}\n`, ends: countries.map((country) => `${countryFields(country)}\n`) };
+  return { header: COUNTRY_COLUMNS, ends: countries.map(countryFields) };
 }
 
 export function* csv(selection: Selection): Generator<string> {

@@ -23,13 +23,14 @@ const COLUMNS = {
   asn: ['INT64', true],
   as_name: ['STRING', true],
 } as const satisfies Record<string, readonly [ColumnType, isNullable: boolean]>;
-type ColumnName = keyof typeof COLUMNS;
-type Row = Record<ColumnName, string | number | bigint | boolean | null>;
+type Columns = Record<string, readonly [ColumnType, isNullable: boolean]>;
+type Row = Record<string, string | number | bigint | boolean | null>;
 
 /** Returns the columns of a file. */
-function namesOf({ hasBoth }: Selection): ColumnName[] {
-  const names = Object.keys(COLUMNS) as ColumnName[];
-  return hasBoth === true ? names : names.filter((name) => name !== 'asn' && name !== 'as_name');
+function columnsOfFile({ hasBoth, rows }: Selection): Columns {
+  const { asn, as_name, ...columns } = COLUMNS;
+  const more = rows?.names.map((name) => [name, [rows.flags.includes(name) ? 'BOOLEAN' : 'STRING', true]] as const);
+  return { ...columns, ...(hasBoth === true && { asn, as_name }), ...Object.fromEntries(more ?? []) };
 }
 
 /** IPv4 addresses are IPv4-mapped IPv6 addresses (RFC 4291 §2.5.5.2), as 32 hex digits. */
@@ -55,6 +56,9 @@ function* rowsOf(selection: Selection): Generator<Row> {
       continent: continents.get(country?.code ?? '')?.code ?? null,
       asn: network === undefined ? null : BigInt(network.asn),
       as_name: network?.name || null,
+      ...Object.fromEntries(
+        selection.rows?.names.map((name, at) => [name, selection.rows!.values[record]![at]!]) ?? [],
+      ),
     };
   });
   for (const family of selection.families) {
@@ -65,9 +69,8 @@ function* rowsOf(selection: Selection): Generator<Row> {
 }
 
 /** Returns rows as columns. */
-function columnsOf(names: readonly ColumnName[], rows: readonly Row[]): ColumnSource[] {
-  return names.map((name) => {
-    const [type, nullable] = COLUMNS[name];
+function columnsOf(columns: Columns, rows: readonly Row[]): ColumnSource[] {
+  return Object.entries(columns).map(([name, [type, nullable]]) => {
     return { name, type, nullable, data: rows.map((row) => row[name]) };
   });
 }
@@ -79,9 +82,8 @@ function columnsOf(names: readonly ColumnName[], rows: readonly Row[]): ColumnSo
  */
 export async function parquet(selection: Selection, title: string, groupRows = GROUP_ROWS): Promise<Uint8Array> {
   const writer = new ByteWriter();
-  const names = namesOf(selection);
-  const schema = names.map((name) => {
-    const [type, isNullable] = COLUMNS[name];
+  const columns = columnsOfFile(selection);
+  const schema = Object.entries(columns).map(([name, [type, isNullable]]) => {
     const repetition_type = isNullable ? ('OPTIONAL' as const) : ('REQUIRED' as const);
     if (type === 'STRING')
       return { name, type: 'BYTE_ARRAY' as const, converted_type: 'UTF8' as const, repetition_type };
@@ -89,14 +91,15 @@ export async function parquet(selection: Selection, title: string, groupRows = G
   });
   const file = new ParquetWriter({
     writer,
-    schema: [{ name: 'ranges', num_children: names.length }, ...schema],
+    schema: [{ name: 'ranges', num_children: schema.length }, ...schema],
     // Whole bounds, so that a reader can skip a group: the default keeps half of an address.
     statisticsTruncateLength: 2 * MAPPED.length,
     kvMetadata: [{ key: 'title', value: title }],
     createdBy: 'ipatlas',
   });
   let rows: Row[] = [];
-  const flush = (): void | Promise<void> => file.write({ columnData: columnsOf(names, rows), rowGroupSize: groupRows });
+  const flush = (): void | Promise<void> =>
+    file.write({ columnData: columnsOf(columns, rows), rowGroupSize: groupRows });
   for (const row of rowsOf(selection)) {
     rows.push(row);
     if (rows.length < groupRows) continue;

@@ -3,9 +3,18 @@
 import { EMBEDDED_LAYOUT, type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
 import { addressWords, isNextAddress, previousAddress } from '../address/words.js';
-import type { FileRecord, NetworkRecord, RangeRecord } from '../rangefile/layout.js';
+import type { Cell, FileRecord, NetworkRecord, RangeRecord } from '../rangefile/layout.js';
 import { firstIPv6, type PartitionFile } from '../rangefile/reader.js';
 import { findIPv4 } from '../rangefile/search.js';
+
+/** Columns of another partition. */
+export interface RowColumns {
+  names: readonly string[];
+  /** Those whose values are true, false or null. */
+  flags: readonly string[];
+  /** The values of each record of the file, in the order of the names. */
+  values: readonly (readonly Cell[])[];
+}
 
 /** What to export. */
 export interface Selection {
@@ -13,6 +22,8 @@ export interface Selection {
   file: PartitionFile;
   /** Whether the file has both, so that tables have the columns of both. */
   hasBoth?: boolean | undefined;
+  /** What else is said of the ranges of each record. */
+  rows?: RowColumns | undefined;
   families: readonly Family[];
   /** Country codes, upper case; undefined for all. */
   countries: ReadonlySet<string> | undefined;

@@ -34,3 +34,22 @@ export interface NetworkDatabase {
   /** Returns the network of an address; undefined if it is not an address. */
   network(ip: string): Network | undefined;
 }
+
+/** What kind of network an address is of, as a frozen object that all addresses with the same answer share. */
+export interface NetworkKind {
+  /** Whether the address is served from many places; null if nothing tells it. */
+  readonly anycast: boolean | null;
+  /** What operators' own lists say; `none` if no list has the address, null if a list is missing. */
+  readonly kind: 'cloud' | 'relay' | 'tor' | 'none' | null;
+  /** Whose list has it, such as `aws`; or null. */
+  readonly operator: string | null;
+}
+
+export interface KindDatabase {
+  /** Date of the data, `YYYY-MM-DD`. */
+  readonly dataDate: string;
+  /** Whom the sources of the data want credited. */
+  readonly attribution: readonly string[];
+  /** Returns the kind of network of an address; undefined if it is not an address. */
+  kind(ip: string): NetworkKind | undefined;
+}

@@ -15,12 +15,12 @@ import { Lookups } from '../database/lookups.js';
 import { DAY_MS } from '../day.js';
 import { AtlasError } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
-import type { LookupDatabase, NetworkDatabase } from './database.js';
-import { CompactNetworks } from './networks.js';
+import type { KindDatabase, LookupDatabase, NetworkDatabase } from './database.js';
+import { CompactKinds, CompactNetworks } from './partitions.js';
 import { searchable } from './ranges.js';
 
 export type { Country, LookupResult, ReasonedResult } from '../database/results.js';
-export type { LookupDatabase, Network, NetworkDatabase } from './database.js';
+export type { KindDatabase, LookupDatabase, Network, NetworkDatabase, NetworkKind } from './database.js';
 
 class CompactDatabase extends Lookups implements LookupDatabase {
   readonly dataDate: string;
@@ -110,6 +110,19 @@ export async function networksFromBytes(
   return new CompactNetworks(await unpacked(bytes, name), name);
 }
 
+/**
+ * Opens the kinds of networks of a compact form that has them, such as a file of `ipatlas export compact --with kinds`.
+ *
+ * @param bytes as {@link fromBytes} takes them
+ * @throws an error with the code E_DAMAGED if they are not a compact form with kinds of networks
+ */
+export async function kindsFromBytes(
+  bytes: Uint8Array | ArrayBuffer,
+  name = 'the compact form',
+): Promise<KindDatabase> {
+  return new CompactKinds(await unpacked(bytes, name), name);
+}
+
 function fromBase64(text: string): Uint8Array {
   const binary = atob(text);
   const bytes = new Uint8Array(binary.length);
@@ -121,6 +134,7 @@ function fromBase64(text: string): Uint8Array {
 type Fetched<Database> = Map<string, { etag: string; database: Database }>;
 const countries: Fetched<LookupDatabase> = new Map();
 const networks: Fetched<NetworkDatabase> = new Map();
+const kinds: Fetched<KindDatabase> = new Map();
 
 async function fetchDatabase<Database>(
   url: string,
@@ -163,4 +177,9 @@ export async function load(url?: string | URL): Promise<LookupDatabase> {
  */
 export function loadNetworks(url: string | URL): Promise<NetworkDatabase> {
   return fetchDatabase(String(url), networks, networksFromBytes);
+}
+
+/** Loads the kinds of networks of a compact form that has them; as {@link loadNetworks}. */
+export function loadKinds(url: string | URL): Promise<KindDatabase> {
+  return fetchDatabase(String(url), kinds, kindsFromBytes);
 }

@@ -140,7 +140,7 @@ describe('a rule', () => {
     [['r=allow:DE;deny:FR'], /"deny:FR" is no option/],
     [['r=allow:DE;fail=maybe'], /"fail=maybe" is no option/],
     [['r=allow:DE;fail=open;fail=open'], /fail is there twice/],
-    [['r=allow:kind:tor'], /does not say the kinds of addresses/],
+    [['r=allow:kind:vpn'], /kind:vpn is no kind of network/],
     [['r=allow:DE', 'r=deny:FR'], /r is there twice/],
   ])('%j is refused at the start', (rules, message) => {
     const values = { 'forward-auth': rules, 'trust-proxy': '127.0.0.1/32' };

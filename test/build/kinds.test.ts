@@ -1,18 +1,27 @@
 /** The kind of network: which lists give `anycast`, `kind` and `operator`, and every format that has members has them. */
 import { readFileSync, writeFileSync } from 'node:fs';
+import { BlockList } from 'node:net';
 import { join } from 'node:path';
 import fc from 'fast-check';
+import { parquetReadObjects } from 'hyparquet';
+import { type CountryResponse, open } from 'maxmind';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { explainAll } from '../../pipeline/explain/explain.js';
 import { mergeKinds, NETWORK_KINDS } from '../../pipeline/merging/kind-merger.js';
+import { gateOf, parseGateRule } from '../../src/api/forward-auth.js';
+import { ServedRelease } from '../../src/api/releases/served-release.js';
 import { openDatabase } from '../../src/database/database.js';
 import type { NetworkList } from '../../src/database/release.js';
+import { dayOf } from '../../src/day.js';
+import { kindsFromBytes } from '../../src/lookup/index.js';
 import { openMirror } from '../../src/mirror/reader.js';
 import { RangeBuilder } from '../../src/range/columns.js';
 import { cellsOf } from '../../src/rangefile/layout.js';
 import { KEY, testApp } from '../support/api.js';
 import { ipatlas } from '../support/in-process.js';
+import { numberOf } from '../support/networks.js';
 import { temporaryDir } from '../support/release.js';
+import { startService } from '../support/service.js';
 import { buildOnce } from '../support/sources.js';
 
 type Answer = [anycast: boolean | null, kind: string | null, operator: string | null];
@@ -22,7 +31,7 @@ const entry = (prefix: string, region = 'us-east-1', service = 'EC2') => ({
   ...{ [prefix.includes(':') ? 'ipv6_prefix' : 'ip_prefix']: prefix, region, service, network_border_group: region },
 });
 const FILES: Record<string, string> = {
-  'world.csv': '20.0.0.0,20.255.255.255,US\n2a00::,2a00:ffff:ffff:ffff:ffff:ffff:ffff:ffff,NL\n',
+  'world.csv': '8.8.8.0,8.8.8.255,US\n20.0.0.0,20.255.255.255,US\n2a00::,2a00:ffff:ffff:ffff:ffff:ffff:ffff:ffff,NL\n',
   'aws.json': JSON.stringify({
     ...AWS,
     prefixes: [entry('20.0.0.0/16'), entry('20.9.0.0/24', 'GLOBAL', 'CLOUDFRONT'), entry('20.1.0.0/24', 'moon-1')],
@@ -98,6 +107,38 @@ async function run(...args: string[]): Promise<string> {
   return stdout;
 }
 
+/** Writes an export; returns its path. */
+async function exported(format: string, ...args: string[]): Promise<string> {
+  const path = join(dir, `export.${format}`);
+  expect(await ipatlas(['export', format, '-o', path, '--data', data, ...args])).toMatchObject({ code: 0 });
+  return path;
+}
+
+/** Returns the answers for the addresses that have a country of their own; tables do not have the others. */
+function inTables(answer: (ip: string) => unknown[]): unknown[][] {
+  return IPS.map((ip) => (/^(20|8|2a00)[.:]/.test(ip) ? answer(ip) : CASES[ip]!));
+}
+
+/** Returns the answers of a table of ranges or blocks, whose first columns say where it is. */
+function rowsOf(text: string, places: 1 | 2): unknown[][] {
+  const [header, ...rows] = text
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split(','));
+  expect(header!.slice(places)).toEqual(['country_code', 'country', 'is_eu', ...MEMBERS]);
+  return inTables((ip) => {
+    const list = (row: string[]): BlockList => {
+      const block = new BlockList();
+      const family = row[0]!.includes(':') ? 'ipv6' : 'ipv4';
+      if (places === 2) block.addRange(row[0]!, row[1]!, family);
+      else block.addSubnet(row[0]!.split('/')[0]!, Number(row[0]!.split('/')[1]), family);
+      return block;
+    };
+    const [anycast, ...texts] = rows.find((row) => list(row).check(ip, ip.includes(':') ? 'ipv6' : 'ipv4'))!.slice(-3);
+    return [anycast === 'true', ...texts.map((cell) => (cell === '' ? null : cell))];
+  });
+}
+
 /** What each format says of the addresses of {@link CASES}, in their order. */
 const FORMATS: Record<string, () => Promise<unknown[][]>> = {
   'lookup --add': async () => {
@@ -147,6 +188,56 @@ const FORMATS: Record<string, () => Promise<unknown[][]>> = {
     for (const ip of IPS) answers.push(answerOf((await get(ip)).json()));
     await app.close();
     return answers;
+  },
+  'the answers of a day': async () => {
+    const day = dayOf(Date.now());
+    const lines = (await run('lookup', ...IPS, '--json', '--at', day, '--add', MEMBERS.join())).trimEnd().split('\n');
+    const { input, ...enrich } = { input: IPS.map((ip) => `{"ip":"${ip}"}\n`).join(''), add: MEMBERS.join() };
+    const { stdout } = await ipatlas(['enrich', '--at', day, '--add', enrich.add, '--data', data], { input });
+    const enriched = stdout.trimEnd().split('\n');
+    expect(enriched.map((line) => answerOf(JSON.parse(line).geo))).toEqual(
+      lines.map((line) => answerOf(JSON.parse(line))),
+    );
+    return lines.map((line) => answerOf(JSON.parse(line)));
+  },
+  '@ipatlas/lookup': async () => {
+    const db = await kindsFromBytes(readFileSync(await exported('compact', '--with', 'kinds', '--gzip')));
+    expect(db.kind('x')).toBeUndefined();
+    return IPS.map((ip) => answerOf({ ...db.kind(ip) }));
+  },
+  'export csv': async () => rowsOf(readFileSync(await exported('csv', '--with', 'kinds'), 'utf8'), 2),
+  'export cidr': async () => rowsOf(readFileSync(await exported('cidr', '--with', 'kinds'), 'utf8'), 1),
+  'export parquet': async () => {
+    const file = Uint8Array.from(readFileSync(await exported('parquet', '--with', 'kinds')));
+    const rows = await parquetReadObjects({ file: file.buffer });
+    const sortable = (ip: string): string =>
+      numberOf(ip)
+        .toString(16)
+        .padStart(ip.includes(':') ? 32 : 8, '0')
+        .padStart(32, '00000000000000000000ffff');
+    return inTables((ip) => {
+      const row = rows.find(({ start, end }) => start <= sortable(ip) && sortable(ip) <= end)!;
+      return answerOf(row);
+    });
+  },
+  'export mmdb': async () => {
+    const reader = await open<CountryResponse & Record<string, unknown>>(await exported('mmdb', '--with', 'kinds'));
+    return inTables((ip) => {
+      const { traits, anycast, kind, operator = null } = reader.get(ip)!;
+      // As GeoIP2 has it: what is not so, or not known, is absent.
+      expect([ip, traits]).toEqual([
+        ip,
+        anycast === true || (kind !== 'none' && kind !== null)
+          ? {
+              ...(anycast === true && { is_anycast: true }),
+              ...(kind === 'cloud' && { is_hosting_provider: true, user_type: 'hosting' }),
+              ...(kind === 'relay' && { user_type: 'consumer_privacy_network' }),
+              ...(kind === 'tor' && { is_anonymous: true, is_tor_exit_node: true }),
+            }
+          : undefined,
+      ]);
+      return answerOf({ anycast, kind, operator });
+    });
   },
   explain: async () => {
     const explained = await explainAll(data, join(data, 'current'), IPS);
@@ -236,20 +327,43 @@ describe('unknown is never no', () => {
     }
     const { stderr } = await ipatlas(['lookup', '8.8.8.8', '--add', 'kind', '--data', other]);
     expect(stderr).toMatch(/built without tor.*kind is null/);
-    expect((await ipatlas(['info', '--data', other])).stdout).toMatch(/^list tor +missing/m);
+    expect((await ipatlas(['info', '--data', other])).stdout).toMatch(/^list tor +tor, missing/m);
     // The same files, but of other lists that are configured: another release.
     const [manifest, all] = [other, data].map((each) =>
       JSON.parse(readFileSync(join(each, 'current/manifest.json'), 'utf8')),
     );
-    expect(manifest.kinds).toEqual({ missing: ['tor'] });
+    expect(manifest.kinds).toEqual({ missing: [{ id: 'tor', kind: 'tor' }] });
     expect(manifest.input_hash).not.toBe(all.input_hash);
+  });
+
+  it('a rule of forward auth needs all lists of its kind, and lets nobody in without them', async () => {
+    const other = join(dir, 'other');
+    const [served, without] = [data, other].map((each) => new ServedRelease(openDatabase(each)));
+    const refused = (rule: string, release: ServedRelease) => {
+      const decide = gateOf(parseGateRule(rule));
+      return IPS.filter((ip) => decide(ip, release)?.isAllowed === false);
+    };
+    const of = (...kinds: unknown[]) => IPS.filter((ip) => ip !== '10.0.0.1' && kinds.includes(CASES[ip]![1]));
+    expect(refused('r=deny:kind:tor,KIND:relay', served!)).toEqual(of('tor', 'relay'));
+    expect(refused('r=allow:kind:none', served!)).toEqual(of('tor', 'relay', 'cloud'));
+    expect(refused('r=deny:kind:cloud', without!)).toEqual(of('cloud'));
+    for (const rule of ['r=deny:kind:tor', 'r=allow:kind:none']) {
+      expect(refused(rule, without!)).toEqual(IPS);
+      const values = { 'trust-proxy': '127.0.0.1/32', 'forward-auth': [rule] };
+      await expect(startService(other, values)).rejects.toMatchObject({
+        exitCode: 2,
+        message: expect.stringContaining('no list of that kind'),
+      });
+    }
+    served!.close();
+    without!.close();
   });
 
   it('a filter by kind needs a list', async () => {
     const other = join(dir, 'bare');
     await buildOnce(other, writeSources(SOURCES.slice(0, 1)), { asOf: '2026-01-02', force: true });
     const { code, stderr } = await ipatlas(['filter', '--kind', 'cloud', '--data', other], { input: '' });
-    expect([code, stderr]).toEqual([5, expect.stringContaining('lists of them')]);
+    expect([code, stderr]).toEqual([5, expect.stringContaining('has no list of the kind cloud')]);
     using database = openDatabase(other);
     expect(answerOf(database.fields(MEMBERS)('20.0.0.1')!)).toEqual([null, null, null]);
     expect(answerOf(database.fields(MEMBERS)('8.8.8.8')!)).toEqual([true, null, null]);

@@ -385,7 +385,7 @@ frontend test
   it.each([
     [['csv', '--asn', '1'], '--asn does not go with csv'],
     [['nft', '--with', 'networks'], '--with does not go with nft'],
-    [['csv', '--with', 'confidence'], '--with is "confidence"; here it can be networks'],
+    [['csv', '--with', 'confidence'], '--with is "confidence"; here it can be networks, kinds'],
     [['csv', '--with', 'networks', '--at', '2026-01-01'], '--with does not go with --at'],
     [['cidr', '--asn', '1', '--eu'], '--eu does not go with networks'],
     [['asn-mmdb', '--countries', 'DE'], '--countries does not go with networks'],

@@ -3,7 +3,6 @@ import { validateHeaderValue } from 'node:http';
 import { changeRate, releaseAge } from '../../database/age.js';
 import type { Database } from '../../database/database.js';
 import { FieldSearch, type FieldSources, type ResultField } from '../../database/fields.js';
-import { listsOfKinds } from '../../database/release.js';
 import type { LookupResult } from '../../database/results.js';
 import { causedError, damagedRelease, REBUILD } from '../../errors.js';
 import { recordMembers } from '../../rangefile/layout.js';
@@ -177,18 +176,13 @@ export class ServedRelease extends ServedAnswers {
     }
   }
 
-  /** Whether it has lists of kinds of networks. */
-  get hasKinds(): boolean {
-    return listsOfKinds(this.database.manifest).length > 0;
-  }
-
   protected sources(): FieldSources {
     return { ...this.database.sources(), labels: this.labelNames };
   }
 
-  /** Returns a prepared search for fields. */
+  /** Returns a prepared search for fields, none of which is a label. */
   search(fields: readonly ResultField[]): FieldSearch {
-    return new FieldSearch(fields, this.sources());
+    return new FieldSearch(fields, { ...this.sources(), labels: [] });
   }
 
   /** Returns the headers that say which release answers and how old its data is, in seconds. */

@@ -13,6 +13,7 @@ import {
   chosenNetworks,
   isChosenRecord,
   type OperatorRecord,
+  type RowColumns,
   type Selection,
 } from '../ranges.js';
 import { buildIPv4Tree, buildIPv6Tree, NO_DATA, type Reference, recordOf, type Tree } from './tree.js';
@@ -58,6 +59,24 @@ function networkData({ asn, name }: OperatorRecord): MmdbMap {
   });
 }
 
+/** Returns what GeoIP2 says in `traits` of the kind of network: only what is known, and what is so. */
+function traitsOf(anycast: unknown, kind: unknown): MmdbMap | undefined {
+  const traits = {
+    is_anonymous: kind === 'tor' || undefined,
+    is_anycast: anycast === true || undefined,
+    is_hosting_provider: kind === 'cloud' || undefined,
+    is_tor_exit_node: kind === 'tor' || undefined,
+    user_type: kind === 'cloud' ? 'hosting' : kind === 'relay' ? 'consumer_privacy_network' : undefined,
+  };
+  return Object.values(traits).some((value) => value !== undefined) ? mapOf(traits) : undefined;
+}
+
+/** Returns what else is said of a record, by its names here, and for those who read GeoIP2. */
+function rowData({ names, values }: RowColumns, record: number): MmdbMap {
+  const row = Object.fromEntries(names.map((name, at) => [name, values[record]![at] ?? undefined]));
+  return mapOf({ ...row, traits: traitsOf(row.anycast, row.kind) });
+}
+
 function dataSection(selection: Selection): DataSection {
   const continents = continentTable();
   const networks = chosenNetworks(selection);
@@ -66,7 +85,8 @@ function dataSection(selection: Selection): DataSection {
     const network = networks[record];
     if (country === undefined && network === undefined) return 0;
     const ofCountry = country === undefined ? [] : dataOf(country, continents.get(country.code));
-    return writer.append(new Map([...ofCountry, ...(network === undefined ? [] : networkData(network))]));
+    const ofRow = selection.rows === undefined ? [] : rowData(selection.rows, record);
+    return writer.append(new Map([...ofCountry, ...(network === undefined ? [] : networkData(network)), ...ofRow]));
   });
   return { bytes: writer.bytes, offsets };
 }
