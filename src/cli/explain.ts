@@ -57,18 +57,17 @@ function describeNetwork({ address, asn, as_name: name, first, last, rows }: Exp
   ].join('');
 }
 
-/** Returns labels as text; those without a value are left out. */
 function describeKinds({ address, anycast, kind, operator, missing, rows }: ExplainedKinds): string {
   const spread = anycast === null ? 'anycast unknown' : anycast ? 'anycast' : 'not anycast';
   const what = kind === null ? 'kind unknown' : kind === 'none' ? 'in no list' : `${kind} of ${operator}`;
   const without = missing.length === 0 ? '' : `; lists that the build did without: ${missing.join(', ')}`;
-  const lines = rows.map(({ source, file, line, text, first, last, label, decides }) => {
-    const at = file === null ? '' : ` in ${file}${line === null ? '' : ` line ${line}`}`;
-    return `  ${decides.length > 0 ? '*' : ' '} ${source}: ${label}${at}: ${text === label ? '' : `${printable(text)}: `}${first} – ${last}\n`;
+  const lines = rows.map(({ decides, ...row }) => {
+    return describeRow({ ...row, outcome: decides.length > 0 ? 'won' : 'lost', why: null });
   });
   return `\nkind of network of ${address}: ${spread}, ${what}${without}\n${lines.join('')}`;
 }
 
+/** Returns labels as text; those without a value are left out. */
 function labelText(labels: Record<string, unknown>): string {
   const known = Object.entries(labels).filter(([, value]) => value !== null);
   return known.map(([name, value]) => `${name} ${JSON.stringify(value)}`).join(', ') || 'none';

@@ -73,23 +73,20 @@ function networkFacts({ counts, networks_date: date }: Manifest): [string, strin
 
 function kindFacts(manifest: Manifest): [string, string | number][] {
   if (!hasPartition(manifest, KINDS)) return [];
-  const missing = manifest.kinds?.missing ?? [];
-  const lists = listsOfKinds(manifest).map(({ network: { kind, operator }, data_date: date }): [string, string] => [
-    `list of ${operator}`,
-    `${kind}, ${date ?? 'of unknown date'}`,
-  ]);
-  const anycast = manifest.inputs.filter(({ kind }) => kind === 'anycast');
+  const missing = (manifest.kinds?.missing ?? []).map(({ id }) => id).join(', ');
+  const lists = listsOfKinds(manifest).map(({ network: { kind, operator }, data_date: date }): [string, string] => {
+    return [`list of ${operator}`, `${kind}, ${date ?? 'of unknown date'}`];
+  });
+  const anycast = manifest.inputs.filter(({ kind }) => kind === 'anycast').map(({ id }) => id);
+  const unknown =
+    missing === '' ? 'null: there are no lists' : `null outside the lists that are there; missing: ${missing}`;
   return [
-    ...(lists.length === 0
-      ? [['kinds of networks', 'unknown: there are no lists of them'] as [string, string]]
-      : lists),
-    ...missing.map(({ id, kind }): [string, string] => [
-      `list ${id}`,
-      `${kind}, missing: other addresses are of unknown kind`,
-    ]),
-    ...(anycast.length === 0
-      ? [['anycast', 'only what operators publish: data/reference/anycast.csv'] as [string, string]]
-      : anycast.map(({ id, data_date: date }): [string, string] => [`anycast by ${id}`, date ?? 'of unknown date'])),
+    [
+      'anycast',
+      ['data/reference/anycast.csv', ...anycast].join(', ') + (anycast.length === 0 ? '; null elsewhere' : ''),
+    ],
+    ...lists,
+    ...(lists.length === 0 || missing !== '' ? [['kind of network', unknown] as [string, string]] : []),
   ];
 }
 

@@ -15,6 +15,7 @@ const LONG_NAME = 24;
 export function answerHtml(result: Result, { whose = 'This address', day = '', hasHistory = false }): Html {
   const { ip, country, country_code, is_eu, asn, as_name, network } = result;
   const subject = day === '' ? whose : `On ${day}, this address`;
+  const kind = kindText(result);
   const verb = day === '' ? 'is' : 'was';
   const union = is_eu
     ? html`<p class="union member">in the European Union</p>`
@@ -26,9 +27,22 @@ ${country === null ? html`<p class="union">private, reserved or not allocated</p
 <dt>Address</dt><dd><code id="answer-ip">${ip}</code> <button type="button" class="copy script-only" data-copy="answer-ip">copy<span class="only-spoken"> the address</span></button></dd>
 ${country_code === null ? undefined : html`<dt>Country code</dt><dd><code>${country_code}</code></dd>`}
 ${network == null ? undefined : html`<dt>Network</dt><dd><code>${network}</code></dd>`}
+${kind === '' ? undefined : html`<dt>Kind</dt><dd>${kind}</dd>`}
 ${asn == null ? undefined : html`<dt>Announced by</dt><dd><code>AS${asn}</code> ${as_name ?? ''}</dd>`}
 ${hasHistory ? html`<div class="history script-only"><dt>History</dt><dd><button type="button" class="link" data-history="${ip}">show</button></dd></div>` : undefined}
 </dl>`;
+}
+
+/** Returns what is known of the kind of network; empty if it is nothing special, or not known. */
+function kindText({ anycast, kind, operator }: Result): string {
+  const kinds: Record<string, string> = {
+    cloud: `cloud (${operator})`,
+    relay: `relay (${operator})`,
+    tor: 'exit of Tor',
+  };
+  return [kinds[kind ?? ''] ?? '', anycast === true ? 'anycast: at many places' : '']
+    .filter((text) => text !== '')
+    .join(', ');
 }
 
 /** Returns the periods of an address, the latest first. */
@@ -41,7 +55,7 @@ export function historyHtml(periods: readonly Period[]): Html {
 }
 
 /** What the answer shows besides the country, if the release has networks: the value of the query parameter `include`. */
-export const INCLUDED = 'asn,as_name,network';
+export const INCLUDED = 'asn,as_name,network,anycast,kind,operator';
 
 /** What is wrong, and what to do. */
 export type Notice = readonly [text: string, hint: string];

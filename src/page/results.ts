@@ -9,6 +9,9 @@ export interface Result {
   /** Who announces the address, and the largest block around it with the same answers: only if that was asked for and is known. */
   asn?: number | null;
   as_name?: string | null;
+  anycast?: boolean | null;
+  kind?: string | null;
+  operator?: string | null;
   network?: string | null;
 }
 

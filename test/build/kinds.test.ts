@@ -15,6 +15,7 @@ import type { NetworkList } from '../../src/database/release.js';
 import { dayOf } from '../../src/day.js';
 import { kindsFromBytes } from '../../src/lookup/index.js';
 import { openMirror } from '../../src/mirror/reader.js';
+import { answerHtml } from '../../src/page/answer.js';
 import { RangeBuilder } from '../../src/range/columns.js';
 import { cellsOf } from '../../src/rangefile/layout.js';
 import { KEY, testApp } from '../support/api.js';
@@ -287,6 +288,14 @@ describe('with all lists', () => {
     });
   });
 
+  it('the page has a line', () => {
+    const page = (anycast: boolean | null, kind: string | null, operator: string | null): string =>
+      answerHtml({ ip: '::', country: null, country_code: null, is_eu: false, anycast, kind, operator }, {}).text;
+    expect(page(true, 'cloud', 'aws')).toContain('<dt>Kind</dt><dd>cloud (aws), anycast: at many places</dd>');
+    expect(page(null, 'tor', 'tor')).toContain('<dd>exit of Tor</dd>');
+    for (const kind of ['none', null]) expect(page(false, kind, null)).not.toContain('Kind');
+  });
+
   it('the mirror and info have them', async () => {
     const mirror = openMirror(join(data, 'current', 'ranges.sqlite'));
     const row = mirror.prepare(
@@ -327,7 +336,9 @@ describe('unknown is never no', () => {
     }
     const { stderr } = await ipatlas(['lookup', '8.8.8.8', '--add', 'kind', '--data', other]);
     expect(stderr).toMatch(/built without tor.*kind is null/);
-    expect((await ipatlas(['info', '--data', other])).stdout).toMatch(/^list tor +tor, missing/m);
+    expect((await ipatlas(['info', '--data', other])).stdout).toMatch(
+      /^kind of network +null outside .*missing: tor$/m,
+    );
     // The same files, but of other lists that are configured: another release.
     const [manifest, all] = [other, data].map((each) =>
       JSON.parse(readFileSync(join(each, 'current/manifest.json'), 'utf8')),

@@ -116,7 +116,14 @@ describe('@ipatlas/lookup', () => {
   it('has a CommonJS twin', async () => {
     const twin: typeof import('../../src/lookup/index.js') = createRequire(import.meta.url)(`${FOLDER}/index.cjs`);
     expect((await twin.load()).country('193.0.6.139')).toEqual(db.country('193.0.6.139'));
-    expect(Object.keys(twin).sort()).toEqual(['fromBytes', 'load', 'loadNetworks', 'networksFromBytes']);
+    expect(Object.keys(twin).sort()).toEqual([
+      'fromBytes',
+      'kindsFromBytes',
+      'load',
+      'loadKinds',
+      'loadNetworks',
+      'networksFromBytes',
+    ]);
   });
 
   it('is small, and needs nothing of Node', () => {
