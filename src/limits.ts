@@ -256,6 +256,9 @@ export const MAX_LENIENT_BYTES = 8192;
 /** Bytes in one key of a path. */
 export const MAX_KEY_BYTES = 1024;
 
+/** Longest line of text in bytes if each address gets its result in its place: a result may have a hundred times its bytes. */
+export const MAX_INLINE_BYTES = 1_048_576;
+
 /**
  * Longest JSON line in bytes (16 MiB). A longer one counts as invalid and is passed on in pieces, so that memory stays
  * bounded: the engine holds up to twice this size.

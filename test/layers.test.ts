@@ -57,6 +57,7 @@ const BELOW_KERNEL = [
   'address-names.ts',
   'counts.ts',
   'field-path.ts',
+  'inline.ts',
   'options.ts',
   'query.ts',
   'members.ts',

@@ -23,6 +23,7 @@ export const COMMANDS: Readonly<Record<string, Entry>> = {
   filter: { summary: 'pass on the lines of some countries', load: () => import('./filter.js') },
   summarize: { summary: 'count lines by country', load: () => import('./summarize.js') },
   redact: { summary: 'hide the addresses of records, or get them back', load: () => import('./redact.js') },
+  extract: { summary: 'print the addresses in files and text', load: () => import('./extract.js') },
   recognize: {
     summary: 'say what format files have, and where their addresses are',
     load: () => import('./recognize.js'),

@@ -2,16 +2,13 @@
 import { writeFileSync } from 'node:fs';
 import { enrich } from '../enrich/enrich.js';
 import type { InputOptions } from '../enrich/options.js';
-import type { Filter } from '../enrich/query.js';
+import { EVERY_RECORD } from '../enrich/query.js';
 import { newRedactionKey } from '../enrich/redaction.js';
 import { EXIT, misuse, systemErrorCode } from '../errors.js';
 import { type Command, type Invocation, text } from './command.js';
 import { INPUT_FLAGS, OUTPUT_FLAGS, POLICY_FLAGS, REDACT_FLAGS, withLogs } from './records/flags.js';
 import { planWithoutDatabase } from './records/plan.js';
 import { runPlan } from './records/run.js';
-
-/** Passes all records on. */
-const ALL: Filter = { kind: 'filter', countries: new Set(), selectsEu: false, isInverted: true };
 
 function makeKey({ values, positionals }: Invocation, path: string): number {
   const other = Object.keys(values).find((flag) => !['new-key', 'redact', 'data', 'seed'].includes(flag));
@@ -32,7 +29,7 @@ function makeKey({ values, positionals }: Invocation, path: string): number {
 function redact(invocation: Invocation): Promise<number> {
   const plan = { ...planWithoutDatabase(invocation), needsAddress: invocation.values['none-ok'] !== true };
   if (plan.options.redaction === undefined) throw misuse('choose how with --redact; see "ipatlas redact --help"');
-  const withQuery = (options: InputOptions): InputOptions => ({ ...options, add: [], query: ALL });
+  const withQuery = (options: InputOptions): InputOptions => ({ ...options, add: [], query: EVERY_RECORD });
   return runPlan(
     plan,
     (work) => enrich({ ...plan, ...work, options: withQuery(plan.options) }),

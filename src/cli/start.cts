@@ -16,7 +16,7 @@ type Program = typeof import('./record-commands.js', { with: { 'resolution-mode'
   importModule(name: string): Promise<unknown>;
 };
 
-const RECORD_COMMANDS = ['enrich', 'filter', 'redact', 'summarize'];
+const RECORD_COMMANDS = ['enrich', 'extract', 'filter', 'redact', 'summarize'];
 /** The format of JSON documents needs a library, which the file does not have. */
 const JSON_FORMAT = /^(--format=)?json$/;
 

@@ -91,6 +91,8 @@ export class ChunkRunner {
   readonly #splitter: Splitter;
   /** Whether the results are the places of addresses. */
   readonly #locates: boolean;
+  /** Whether the output is addresses. */
+  readonly #extracts: boolean;
   /** What is wrong with a record that has another value than an object where results go. */
   readonly #noObject: string;
   /** The name of the input in error messages, and the prefix with it. */
@@ -110,6 +112,7 @@ export class ChunkRunner {
     this.#noObject = `has another value than an object at ${roots}, where the results go`;
     this.#input = input;
     this.#locates = options.locates === true;
+    this.#extracts = options.extracts !== undefined;
     if (input.kind === 'table') {
       if (input.directives === undefined) {
         this.#table = new Table(input, options, counts, (shape) => setTableShape(layout, input, shape));
@@ -241,7 +244,7 @@ export class ChunkRunner {
       if (this.#table === undefined) this.#lines += slot.lines;
       slot.addCountsTo(this.#counts);
       const { stoppedAtInvalid } = slot;
-      const output = this.#locates ? slot.output : (this.#document?.outputOf(chunk) ?? slot.output);
+      const output = this.#locates || this.#extracts ? slot.output : (this.#document?.outputOf(chunk) ?? slot.output);
       yield { output, rejects: slot.rejects, isLast: isLast && stoppedAtInvalid === 0 };
       if (stoppedAtInvalid !== 0) {
         const problem = stoppedAtInvalid === OBJECT_MISSING ? this.#noObject : undefined;
@@ -268,6 +271,12 @@ export class ChunkRunner {
     if (this.#locates) {
       const output = kind === 'first' ? locatedPassage(chunk.slot.place.input + from) : NO_BYTES;
       return { output, rejects: NO_BYTES, isLast: to === chunk.length };
+    }
+    if (this.#extracts) {
+      if (kind === 'first') this.#counts.invalid_line++;
+      const addresses = this.#kernel.withoutAddresses(chunk.slot, from, to);
+      chunk.slot.addCountsTo(this.#counts);
+      return { output: addresses, rejects: NO_BYTES, isLast: to === chunk.length };
     }
     if (kind === 'text' || kind === 'directive') {
       this.#document?.startItems();

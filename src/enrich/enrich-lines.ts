@@ -90,7 +90,7 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
   const maxLineBytes = request.maxLineBytes ?? maxRecordBytes(options);
   const usualBytes = jobs > MAX_LARGE_CHUNK_JOBS ? ENRICH_CHUNK_BYTES : LINE_CHUNK_BYTES;
   // The output of what is encrypted may be far longer.
-  const isCiphered = growthOf(options) > MAX_USUAL_GROWTH;
+  const isCiphered = options.inline !== undefined || growthOf(options) > MAX_USUAL_GROWTH;
   const chunkBytes = Math.min(request.chunkBytes ?? (isCiphered ? CIPHER_CHUNK_BYTES : usualBytes), maxLineBytes);
   const layout = layOut({
     plan,

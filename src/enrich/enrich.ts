@@ -84,13 +84,13 @@ async function enrichInputs(
   memory?: WebAssembly.Memory,
 ): Promise<InputsResult> {
   const { database, options, guess, signal } = request;
-  const { add, onInvalid, query } = options;
+  const { add, onInvalid, query, extracts } = options;
   let damage: readonly Damage[] = [];
 
   async function optionsOfInput(): Promise<InputOptions> {
     // The writer of a pipe may take its time.
     await unlessAborted(signal, inputs.open());
-    return inputs.log === undefined ? options : { ...guess!.optionsFor(inputs.log), add, onInvalid, query };
+    return inputs.log === undefined ? options : { ...guess!.optionsFor(inputs.log), add, onInvalid, query, extracts };
   }
 
   function openFile(allocate?: (bytes: number) => Buffer): EnrichRanges {

@@ -6,6 +6,7 @@ import { misuse } from '../errors.js';
 import {
   MAX_CSV_RECORD_BYTES,
   MAX_FIELDS,
+  MAX_INLINE_BYTES,
   MAX_JSON_ITEM_BYTES,
   MAX_KEY_BYTES,
   MAX_LINE_BYTES,
@@ -14,6 +15,7 @@ import {
 import type { TextRoles } from './address-names.js';
 import { type AddressPick, FORMAT_NAMES, type FormatName, type InputFormat, PICKS } from './choices.js';
 import { EACH, hasElements, type PathStep, parsePath, pathText, splitAlternatives, splitSpec } from './field-path.js';
+import { bracketTemplate, type Inline, parseTemplate } from './inline.js';
 import { addressNames, knownLogs } from './known-logs.js';
 import { type Log, type Logs, logOf } from './logs.js';
 import {
@@ -94,7 +96,9 @@ function kernelInput(
 }
 
 /** Returns the longest line, record of a table or item of a document, in bytes. */
-export function maxRecordBytes({ input }: EnrichOptions): number {
+export function maxRecordBytes({ input, inline }: EnrichOptions): number {
+  // A result for each address may make a line a hundred times as long.
+  if (inline !== undefined) return MAX_INLINE_BYTES;
   if (input?.kind === 'table') return MAX_CSV_RECORD_BYTES;
   return input?.kind === 'json' || input?.kind === 'json-seq' ? MAX_JSON_ITEM_BYTES : MAX_LINE_BYTES;
 }
@@ -150,6 +154,10 @@ export interface EnrichOptions {
   roles?: TextRoles | undefined;
   /** How addresses are hidden, if they are. */
   redaction?: Redaction | undefined;
+  /** For text: what takes the place of each address, if the results go there. */
+  inline?: Inline | undefined;
+  /** Whether the addresses are put out, one a line, in place of the records: all of a record, or those of the fields; with the line. */
+  extracts?: { isOfAll: boolean; withLine: boolean } | undefined;
   /** Whether the places of addresses are put out in place of the records, see locate.ts. */
   locates?: boolean | undefined;
   /** What to do instead of adding results to the records, if anything. */
@@ -307,6 +315,10 @@ export function checkAdd(names: readonly string[] | undefined): Addable[] {
 
 /** What a caller asks for. The library's options have these names; the command line has them as flags. */
 export interface RequestedOptions extends RedactionRequest {
+  /** For `text`: adds the result directly after each address, in brackets. Default: false. */
+  inline?: boolean | undefined;
+  /** For `text`: what takes the place of each address, such as `{address} ({country_code})`. */
+  inlineTemplate?: string | undefined;
   /** The format of the input; default `jsonl`. */
   format?: FormatName | undefined;
   /** The name of a log, which sets the format, fields, leniency and pick; see docs/logs.md. */
@@ -524,6 +536,21 @@ export function parseLogOptions(requested: RequestedOptions, log: Log, nameOf: O
   return { ...parseOptions({ ...requested, ...own }, nameOf, log), roles: rolesOf(requested, log) };
 }
 
+/** Parses the options that put the results into the text. */
+function parseInline(requested: RequestedOptions, format: InputFormat, nameOf: OptionNaming): Inline | undefined {
+  const { inline = false, inlineTemplate, add, redact } = requested;
+  checkBoolean(nameOf('inline'), inline);
+  if (!inline && inlineTemplate === undefined) return undefined;
+  const name = nameOf(inlineTemplate === undefined ? 'inline' : 'inlineTemplate');
+  if (format !== 'text') throw misuse(`${name} requires ${nameOf('format')} text`);
+  if (inlineTemplate !== undefined && add !== undefined)
+    throw misuse(`${name} and ${nameOf('add')} exclude each other: the template says what is added`);
+  if (redact !== undefined)
+    throw misuse(`${name} and ${nameOf('redact')} exclude each other; a template without {address} hides it`);
+  if (inlineTemplate !== undefined && typeof inlineTemplate !== 'string') throw misuse(`${name} must be a string`);
+  return parseTemplate(inlineTemplate ?? bracketTemplate(add ?? ['country_code']), name);
+}
+
 /** Returns the roles of addresses in text. Who asks for the first or the last address gets it. */
 function rolesOf({ pick, format, inText }: RequestedOptions, log?: Log): TextRoles | undefined {
   const hasTexts = (log?.format ?? format) === 'text' || log?.strings === true || inText === true;
@@ -564,7 +591,8 @@ function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: L
   checkChoice(nameOf('onInvalid'), onInvalid, INVALID_POLICIES);
   const input = kernelInput(format, requested, itemsPath, log?.columns);
   const dates = parseDates(requested, format, nameOf);
-  const members = checkAdd(add);
+  const inline = parseInline(requested, format, nameOf);
+  const members = checkAdd(inline?.add ?? add);
   checkPastParts(members, dates, nameOf);
   return {
     input,
@@ -578,6 +606,7 @@ function parseOptions(requested: RequestedOptions, nameOf: OptionNaming, log?: L
     pick,
     searchesStrings: log?.strings || inText,
     roles: rolesOf(requested),
+    inline,
     redaction: parseRedaction(requested, delimiter, add ?? [], nameOf),
     ...dates,
   };

@@ -71,6 +71,9 @@ export function checkCountries({ countries }: Filter, codes: Iterable<string>): 
   );
 }
 
+/** Passes all records on. */
+export const EVERY_RECORD: Filter = { kind: 'filter', countries: new Set(), selectsEu: false, isInverted: true };
+
 export interface CountryCount {
   country: string;
   country_code: string;

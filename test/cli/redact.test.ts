@@ -91,3 +91,75 @@ describe('redact', () => {
     expect([stream.code, stream.stderr]).toEqual([2, expect.stringContaining('--keep-keys')]);
   });
 });
+
+describe('enrich --inline', () => {
+  const inline = (args: string[], input: string, jobs = '1') =>
+    ipatlas(['enrich', '--data', dataDir, '--format', 'text', '--jobs', jobs, ...args], { input });
+
+  it.each<[args: string[], expected: string]>([
+    [['--inline'], 'a 8.8.8.8 [US]:53, b 193.0.0.1 [NL]-193.0.0.9 [NL] (10.0.0.1 [-])\nnone\n'],
+    [
+      ['--inline', '--add', 'country_code,is_eu'],
+      'a 8.8.8.8 [US, false]:53, b 193.0.0.1 [NL, true]-193.0.0.9 [NL, true] (10.0.0.1 [-, false])\nnone\n',
+    ],
+    [
+      ['--inline-template', '{country_code}={address}!'],
+      'a US=8.8.8.8!:53, b NL=193.0.0.1!-NL=193.0.0.9! (-=10.0.0.1!)\nnone\n',
+    ],
+    [['--inline-template', '{country_code}'], 'a US:53, b NL-NL (-)\nnone\n'],
+  ])('%j', async (args, expected) => {
+    const input = 'a 8.8.8.8:53, b 193.0.0.1-193.0.0.9 (10.0.0.1)\nnone\n';
+    expect(await inline(args, input)).toMatchObject({ code: 0, stdout: expected });
+    // More addresses than get their results together, also in one line.
+    const long = `${input.repeat(400)}${'8.8.8.8 '.repeat(5000)}\n`;
+    const { stdout, stderr } = await inline(args, long);
+    const one = expected.slice(2, expected.indexOf(':'));
+    expect(stdout).toBe(`${expected.repeat(400)}${`${one} `.repeat(5000)}\n`);
+    expect(stderr).toContain('missing field      400');
+  });
+
+  it.each([
+    [['--inline-template', 'x'], '--inline-template "x" has no member'],
+    [['--inline-template', '{city}'], 'has {city}, which is no member'],
+    [['--inline-template', '{asn}', '--add', 'asn'], '--inline-template and --add exclude each other'],
+    [['--inline', '--redact', 'drop'], '--inline and --redact exclude each other'],
+    [['--inline', '--format', 'jsonl'], '--inline requires --format text'],
+  ])('refuses %j', async (args, message) => {
+    expect(await inline(args, '')).toMatchObject({ code: 2, stderr: expect.stringContaining(message) });
+  });
+});
+
+describe('extract', () => {
+  const extract = async (args: string[], input: string) => (await ipatlas(['extract', ...args], { input })).stdout;
+  const INPUT = [
+    '{"ip":"8.8.8.8","x":["10.0.0.0/8, 1.2.3.4-1.2.3.9","::1"],"1.1.1.1":2,"y":"\\u0038.8.8.8"}',
+    'no record 9.9.9.9/24/x 2001:db8::/32 8.8.8.8:53',
+    '',
+  ].join('\n');
+
+  it.each<[args: string[], expected: string[]]>([
+    [[], ['8.8.8.8', '10.0.0.0/8', '1.2.3.4-1.2.3.9', '::1', '8.8.8.8', '9.9.9.9', '2001:db8::/32', '8.8.8.8']],
+    [['--unique'], ['8.8.8.8', '10.0.0.0/8', '1.2.3.4-1.2.3.9', '::1', '9.9.9.9', '2001:db8::/32']],
+    [
+      ['--count', '--public'],
+      ['3\t8.8.8.8', '1\t1.2.3.4-1.2.3.9', '1\t9.9.9.9', '1\t2001:db8::/32'],
+    ],
+    [
+      ['--field', 'ip', '--unique'],
+      ['8.8.8.8', '9.9.9.9', '2001:db8::/32'],
+    ],
+  ])('%j', async (args, expected) => {
+    expect(await extract(args, INPUT)).toBe(`${expected.join('\n')}\n`);
+  });
+
+  it('prints the lines, in tables and documents, too', async () => {
+    expect(await extract(['--with', 'line', '--public'], 'a 8.8.8.8 10.0.0.1\n\nb 9.9.9.9, 1.1.1.1\n')).toBe(
+      '8.8.8.8\ta 8.8.8.8 10.0.0.1\n9.9.9.9\tb 9.9.9.9, 1.1.1.1\n1.1.1.1\tb 9.9.9.9, 1.1.1.1\n',
+    );
+    expect(await extract(['--format', 'csv', '--with', 'line'], 'a,b\n"x\n1.1.1.1",2.2.2.2\n')).toBe(
+      '1.1.1.1\t"x 1.1.1.1",2.2.2.2\n2.2.2.2\t"x 1.1.1.1",2.2.2.2\n',
+    );
+    expect(await extract(['--format', 'json'], '[{"a":"1.1.1.1"},\n"2.2.2.2"]\n')).toBe('1.1.1.1\n2.2.2.2\n');
+    expect(await ipatlas(['extract', '--with', 'line', '--count'])).toMatchObject({ code: 2 });
+  });
+});

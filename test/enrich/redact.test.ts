@@ -349,6 +349,12 @@ describe('what is no record', () => {
     expect(items.hidden).toMatchObject({ addresses: onInvalid === 'keep' ? 3 : 2 });
   });
 
+  it('does not have the values of equal keys, of which only one counts', () => {
+    const input = `src=${a} m="src=${a}" src="${a}" x=${a} src=${a}\n`;
+    const output = `src=- m="src=${a}" src="-" x=${a} src=-\n`;
+    expect(hide({ format: 'logfmt', field: 'src', redact: 'drop' }, input).output).toBe(output);
+  });
+
   it('is an error, or left out, if it is too long to be searched as a whole', () => {
     const long = `${JSON.stringify({ ip: a, x: 'y'.repeat(300_000) })}\n`;
     expect(() => hide({}, long)).toThrow(

@@ -210,6 +210,8 @@ export function requestedOptions(values: OptionValues): RequestedOptions {
     onInvalid: values['on-invalid'],
     atField: values['at-field'],
     atMissing: values['at-missing'],
+    inline: values.inline,
+    inlineTemplate: values['inline-template'],
     redact: values.redact,
     redactKey: readRedactKey(values),
     redactAll: values['redact-all'],

@@ -268,6 +268,11 @@ export const OBJECT_MISSING = 2;
 export const HIDE_DROP = 1;
 export const HIDE_TRUNCATE = 2;
 export const HIDE_CIPHER = 3;
+/** Instead, each address gets its result in its place, or all but the addresses is left out. */
+export const HIDE_INLINE = 4;
+export const HIDE_EXTRACT = 5;
+/** Addresses that get their results together. */
+export const INLINE_SPANS = 1024;
 /** Spans of input that are hidden together, and the bytes of one. A record with more is text, all of whose addresses are hidden. */
 export const SPANS = 16_384;
 export const SPAN_BYTES = 32;

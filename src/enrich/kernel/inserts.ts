@@ -17,6 +17,7 @@ import {
   schemaFormat,
   stylesOf,
 } from '../formats/results.js';
+import { inlineFormat } from '../inline.js';
 import { type Addable, otherPartitionOf } from '../members.js';
 import type { EnrichOptions, KernelInput } from '../options.js';
 import * as abi from './abi.js';
@@ -239,7 +240,7 @@ export function placeInserts(
   options: EnrichOptions,
   others: OtherRows | undefined,
 ) {
-  const { input = JSON_LINES, fields, add, schema } = options;
+  const { input = JSON_LINES, fields, add, schema, inline } = options;
   const networks = new NetworkTables(plan, others);
   let longestInsert = 0;
   const insert = (format: ResultFormat, members: readonly Addable[]): number[] => {
@@ -250,7 +251,9 @@ export function placeInserts(
   const table =
     schema === undefined
       ? stylesOf(input).flatMap((style) =>
-          fields.flatMap(({ resultPath }) => insert(resultFormat(input, add, resultPath.at(-1)!, style), add)),
+          fields.flatMap(({ resultPath }) =>
+            insert(inline ? inlineFormat(inline) : resultFormat(input, add, resultPath.at(-1)!, style), add),
+          ),
         )
       : [];
   const inserts = plan.place(Uint32Array.from(table));

@@ -278,7 +278,7 @@ export class Kernel {
 
   /** Returns a part of a slot's input without its addresses, if they are hidden; overwrites the output. The counts are those of a run. */
   withoutAddresses(slot: Slot, from: number, to: number): Uint8Array {
-    if (this.#layout.redaction === undefined) return slot.input.subarray(from, to);
+    if (this.#layout.settings.hides === undefined) return slot.input.subarray(from, to);
     slot.clear();
     const { header, input } = slot.place;
     this.#exports.hideInput(header, input + from, input + to);

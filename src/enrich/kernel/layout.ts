@@ -359,13 +359,13 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     pick: PICKS[options.pick ?? 'public'],
     searchesStrings: Number(options.searchesStrings === true),
     ...placeRoles(plan, options.roles),
-    ...placeHiding(plan, options),
+    ...placeHiding(plan, options, inserts.longestInsert),
     isLenient: Number(options.lenient === true),
     maxLenientBytes: MAX_LENIENT_BYTES,
     maxAddressLength: MAX_ADDRESS_LENGTH,
     ipv4Forms: plan.place(ipv4Forms()),
     decimals:
-      options.redaction === undefined && openMembers(askedMembers(options), openedLabels(file)).length === 0
+      !hasSpans(options) && openMembers(askedMembers(options), openedLabels(file)).length === 0
         ? 0
         : plan.place(decimalTexts()),
     maxDepth: MAX_JSON_DEPTH,
@@ -395,7 +395,9 @@ const CIPHER_GROWTH = 11;
 const OTHER_GROWTH = 3;
 
 /** Returns the bytes of output that a byte of input takes at most without the results. */
-export function growthOf({ redaction }: EnrichOptions): number {
+export function growthOf({ redaction, inline, extracts }: EnrichOptions, longestInsert = 0): number {
+  if (inline !== undefined) return 1 + Math.ceil(longestInsert / 4);
+  if (extracts !== undefined) return OTHER_GROWTH;
   if (redaction === undefined) return 1;
   return HIDES[redaction.how] === abi.HIDE_CIPHER ? CIPHER_GROWTH : OTHER_GROWTH;
 }
@@ -406,8 +408,19 @@ function emptyValue(input: KernelInput): string {
   return hasUnset(input) || input.kind === 'combined' ? UNSET : '';
 }
 
-function placeHiding(plan: MemoryPlan, options: EnrichOptions): Settings {
-  const { redaction, input = JSON_LINES } = options;
+/** Returns whether addresses are hidden, get their results in their place, or are extracted. */
+function hasSpans({ redaction, inline, extracts }: EnrichOptions): boolean {
+  return (redaction ?? inline ?? extracts) !== undefined;
+}
+
+function placeHiding(plan: MemoryPlan, options: EnrichOptions, longestInsert: number): Settings {
+  const { redaction, inline, extracts, input = JSON_LINES } = options;
+  if (inline !== undefined) return { hides: abi.HIDE_INLINE, growth: growthOf(options, longestInsert) };
+  if (extracts !== undefined) {
+    const { isOfAll, withLine } = extracts;
+    const flags = { hidesAll: Number(isOfAll), extractsLines: Number(withLine) };
+    return { hides: abi.HIDE_EXTRACT, growth: growthOf(options), ...flags };
+  }
   if (redaction === undefined) return {};
   const [cut4, cut6] = redaction.widths;
   const { table } = placeTexts(plan, [emptyValue(input), DROPPED]);
@@ -435,11 +448,15 @@ function reserveAreas(
   counts: Settings,
   keepsAddresses: boolean,
   resultCount: number,
-  isHiding: boolean,
+  options: EnrichOptions,
 ): Settings {
   const lines = abi.BATCH_VALUES + abi.VECTOR_LINES;
   // A batch is full by its fields; a line can have a date and other values besides.
   const values = lines * fieldTargets.length;
+  const isHiding = hasSpans(options);
+  const inlineSpans = options.inline === undefined ? 0 : abi.INLINE_SPANS;
+  const spans = isHiding ? plan.reserve(abi.SPAN_BYTES * abi.SPANS) : 0;
+  const valuesAt = plan.reserve(4 * (values + inlineSpans));
   return {
     valueOffsets: plan.reserve(4 * targetCount),
     scratch: plan.reserve(Math.max(longestKey, MAX_LENIENT_BYTES) + abi.SLACK_BYTES),
@@ -447,19 +464,22 @@ function reserveAreas(
     // Each level is written before it is read.
     stack: plan.reserveBuffer(2 * (MAX_JSON_DEPTH + 1)),
     lines: plan.reserve(abi.LINE_BYTES * lines),
-    values: plan.reserve(4 * values),
+    values: valuesAt,
+    inlineValues: valuesAt + 4 * values,
     candidates: plan.reserve(abi.CANDIDATE_BYTES * abi.CANDIDATES),
-    keptOfValues: keepsAddresses ? plan.reserve(abi.KEPT_BYTES * values) : 0,
+    keptOfValues: keepsAddresses ? plan.reserve(abi.KEPT_BYTES * (values + inlineSpans)) : 0,
     keptOfCandidates: keepsAddresses ? plan.reserve(abi.KEPT_BYTES * abi.CANDIDATES) : 0,
-    queries4: plan.reserve(abi.QUERY4_BYTES * (values + abi.CANDIDATES)),
-    queries6: plan.reserve(abi.QUERY6_BYTES * (values + abi.CANDIDATES)),
+    queries4: plan.reserve(abi.QUERY4_BYTES * (values + inlineSpans + abi.CANDIDATES)),
+    queries6: plan.reserve(abi.QUERY6_BYTES * (values + inlineSpans + abi.CANDIDATES)),
     ...counts,
     unread: plan.reserve(4),
     lastMembers: plan.reserve(4 * resultCount),
-    spans: isHiding ? plan.reserve(abi.SPAN_BYTES * abi.SPANS) : 0,
+    spans,
+    spansLimit: spans + abi.SPAN_BYTES * (inlineSpans || abi.SPANS),
     cipherBytes: isHiding ? plan.reserve(16 * abi.SPANS) : 0,
     offsetsOfValues: isHiding ? plan.reserve(4 * values) : 0,
-    spansOfValues: isHiding ? plan.reserve(abi.SPAN_BYTES * values) : 0,
+    // Those of inline values are written, but not read.
+    spansOfValues: isHiding ? plan.reserve(abi.SPAN_BYTES * (values + inlineSpans)) : 0,
     template: plan.reserve(abi.TEMPLATE_ENTRIES * abi.TEMPLATE_ENTRY_BYTES),
   };
 }
@@ -475,7 +495,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
   const plan = request.plan ?? new MemoryPlan(threadCount > 1);
   const { settings, tree, unreadHighs, resultCount, counted } = placeShared(plan, request);
   const { file, options } = request;
-  const growth = growthOf(options);
+  const growth = growthOf(options, settings.longestInsert);
   const recordCounts =
     options.query && Array.from({ length: threadCount }, () => plan.reserve(8 * file.records.length));
   const networkCounts = counted && Array.from({ length: threadCount }, () => plan.reserve(8 * counted.length));
@@ -487,7 +507,7 @@ export function layOut(request: LayoutRequest): KernelLayout {
       { recordCounts: recordCounts?.[thread] ?? 0, networkCounts: networkCounts?.[thread] ?? 0 },
       keepsAddresses,
       resultCount,
-      options.redaction !== undefined,
+      options,
     ),
   );
   const reserveSlot = (inputBytes: number, outputBytes: number): SlotPlace => ({

@@ -3,7 +3,7 @@
  * parsed (values.ts), then all are looked up (lookup.ts), then all lines are put out. A lookup mostly waits for memory, and
  * this way many wait together.
  */
-import { BATCH_VALUES, FORMAT_JSON, INSERT_BYTES, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK, SPAN_BYTES } from '../abi';
+import { BATCH_VALUES, FORMAT_JSON, HIDE_EXTRACT, HIDE_INLINE, INSERT_BYTES, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK, SPAN_BYTES } from '../abi';
 import { isBlank, NEWLINE } from './ascii';
 import { hideLines, isUnsearched } from './hide';
 import { hasRequiredObjects, putObject } from './inner';
@@ -216,6 +216,7 @@ function endSpecialLine(line: usize, value: usize): bool {
   countLine();
   if (selected != 0) {
     queryLine(value, start, end);
+    if (hides == HIDE_EXTRACT) putInputTo(end);
     return true;
   }
   for (let field: u32 = 0; field < fieldCount; field++) countResult(load<u32>(value + (<usize>field << 2)));
@@ -252,7 +253,8 @@ export function flushBatch(): usize {
     memory.copy(offsetsOfValues, values, valuesOfLines << 2);
     memory.fill(spansOfValues, 0, valuesOfLines * SPAN_BYTES);
   }
-  lookUpValues(count);
+  const isInline = hides == HIDE_INLINE;
+  if (!isInline) lookUpValues(count);
   const isSpecial = selected != 0 || results != 0 || terminator != NEWLINE;
   const linesEnd = lines + <usize>count * LINE_BYTES;
   const valueBytes = <usize>valueCount << 2;
@@ -269,6 +271,8 @@ export function flushBatch(): usize {
     countLine();
     const close: usize = load<u32>(line, LINE_CLOSE);
     putInputTo(close);
+    // The results are in the text.
+    if (isInline) continue;
     let skip = u32(format == FORMAT_JSON && !hasMembers(load<u32>(line, LINE_OPEN), close));
     let insert = inserts + <usize>load<u32>(line, LINE_FIRST_REPLACED);
     const valuesEnd = value + (<usize>fieldCount << 2);
@@ -293,6 +297,7 @@ export function endOtherLine(start: usize, end: usize, isBlank: bool): usize {
   if (full != 0) return full;
   if (!hasRoom(end, 0)) return start;
   if (!isBlank) {
+    if (hides == HIDE_EXTRACT) putInputTo(end);
     if (locates && !putInvalid(start, end)) return start;
     return rejectLine(start, end, NOT_A_RECORD) ? 0 : start;
   }

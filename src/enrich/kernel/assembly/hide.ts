@@ -13,29 +13,35 @@ import {
   FORMAT_TEXT,
   HIDE_CIPHER,
   HIDE_DROP,
+  HIDE_EXTRACT,
+  HIDE_INLINE,
   HIDE_TRUNCATE,
   LINE_BYTES,
   QUOTES_NONE,
   SPAN_BYTES,
-  SPANS,
 } from '../abi';
 import { high, IPV4, low, NO_ADDRESS, parseAddress, textEnd, textStart } from './address';
-import { BACKSLASH, CASE_BIT, CLOSING_BRACKET, COLON, DOT, hexNumber, isBlank, MINUS, OPENING_BRACE, OPENING_BRACKET, QUOTE, SPACE, ZERO } from './ascii';
+import { BACKSLASH, CASE_BIT, CLOSING_BRACKET, COLON, DOT, hexNumber, isBlank, MINUS, NEWLINE, OPENING_BRACE, OPENING_BRACKET, QUOTE, SPACE, TAB, ZERO } from './ascii';
+import { countResult } from './batch';
 import { putIPv4, putIPv6 } from './blocks';
 import { hasStepsInto, locateElements } from './elements';
-import { memberEnd } from './members';
-import { valueEnd } from './pairs';
+import { queryValue, resolveQueries, startQueries } from './lookup';
+import { memberEnd, putInsert } from './members';
+import { nextValue, valueEnd } from './pairs';
 import {
   cipherBytes,
   cut4,
   cut6,
   delimiter,
   emptyText,
+  extractsLines,
   fieldCount,
   foundText,
   format,
   hides,
   hidesAll,
+  inlineValues,
+  inserts,
   lines,
   maxAddressLength,
   maxLenientBytes,
@@ -44,11 +50,12 @@ import {
   scratch,
   searchesStrings,
   spans,
+  spansLimit,
   spansOfValues,
   timelines,
   valueCount,
 } from './settings';
-import { copied, countHidden, countSearched, outputEnd, put, putByte, skipInputTo, takeBack } from './slot';
+import { copied, countHidden, countMissingField, countSearched, outputEnd, put, putByte, skipInputTo, takeBack } from './slot';
 import { closingQuote, quoteOrBackslash, unescape } from './strings';
 import { familyFound, findAddress, setHiding } from './text';
 import { FORGOTTEN, LINE_CLOSE, LINE_END, LINE_REPLACED_COUNT, LINE_START } from './values';
@@ -70,6 +77,7 @@ const TEREDO: u64 = 0x2001_0000;
 const SIX_TO_4: u64 = 0x2002;
 const NAT64: u64 = 0x0064_ff9b_0000_0000;
 const MAPPED: u64 = 0xffff;
+const SLASH: u8 = 47;
 const UNDERSCORE: u32 = 95;
 const LETTER_A: u32 = 97;
 const LETTER_U: u8 = 117;
@@ -88,7 +96,7 @@ export function startHiding(from: usize): void {
 }
 
 @inline function isFull(): bool {
-  return spansEnd == spans + SPANS * SPAN_BYTES;
+  return spansEnd == spansLimit;
 }
 
 /** Writes a span; the address is the one that was parsed last. */
@@ -311,7 +319,9 @@ function hideLine(line: usize, index: u32): void {
   const start: usize = load<u32>(line, LINE_START);
   const close: usize = load<u32>(line, LINE_CLOSE);
   if (format == FORMAT_TEXT) {
+    const before = spansEnd;
     hideText(start, close, false);
+    if (spansEnd == before && hides == HIDE_INLINE) countMissingField();
     return;
   }
   const first = spansEnd;
@@ -323,6 +333,10 @@ function hideLine(line: usize, index: u32): void {
     if (at == 0 || (timelines != 0 && value == fieldCount)) continue;
     if (format == FORMAT_JSON) hideMember(value, at, parsed + <usize>value * SPAN_BYTES);
     else hidePlain(at, close);
+    if (format != FORMAT_PAIRS) continue;
+    for (let next = nextValue(value, valueEnd(at, close), start, close); next != 0; next = nextValue(value, valueEnd(next, close), start, close)) {
+      hidePlain(next, close);
+    }
   }
   // A value that an equal key has replaced has no offset.
   if (hidesAll || (load<u32>(line, LINE_REPLACED_COUNT) & FORGOTTEN) != 0) hideAll(start, close);
@@ -368,11 +382,11 @@ export function hideLines(index: u32, count: u32): void {
       spansEnd = first;
       break;
     }
-    if (lineCount < SEARCHED_LINES || lineCount % SEARCHED_SHARE == 0) searchRest(line, first);
+    if (hides <= <u32>HIDE_CIPHER && (lineCount < SEARCHED_LINES || lineCount % SEARCHED_SHARE == 0)) searchRest(line, first);
     lineCount++;
     searchedTo = load<u32>(line, LINE_END);
   }
-  encryptSpans();
+  prepareSpans();
 }
 
 /** Returns whether the addresses of a line must be found. */
@@ -383,8 +397,26 @@ export function hideLines(index: u32, count: u32): void {
 @external('env', 'encrypt')
 declare function encrypt(addresses: usize, count: u32): void;
 
+/** Looks the addresses of the spans up. */
+function lookUpSpans(): void {
+  startQueries();
+  let value = inlineValues;
+  for (let span = spans; span < spansEnd; span += SPAN_BYTES) {
+    queryValue(value, parseAddress(load<u32>(span), load<u32>(span, SPAN_END)));
+    value += 4;
+  }
+  resolveQueries();
+  for (let at = inlineValues; at < value; at += 4) countResult(load<u32>(at));
+}
+
+/** Encrypts the addresses of the spans, or looks them up, if that is asked for. */
+function prepareSpans(): void {
+  if (spansEnd == spans) return;
+  if (hides == HIDE_CIPHER) encryptSpans();
+  else if (hides == HIDE_INLINE) lookUpSpans();
+}
+
 function encryptSpans(): void {
-  if (hides != HIDE_CIPHER || spansEnd == spans) return;
   let bytes = cipherBytes;
   for (let span = spans; span < spansEnd; span += SPAN_BYTES) {
     const isIPv4 = load<u32>(span, SPAN_FAMILY) == IPV4;
@@ -404,15 +436,20 @@ function encryptSpans(): void {
 
 /** Puts out the input that has not been copied, up to an address, without its addresses. */
 export function putHiding(end: usize): void {
+  const first = copied;
+  const extracts = hides == HIDE_EXTRACT;
+  let isExtracted = false;
   while (copied < end) {
     for (; next < spansEnd; next += SPAN_BYTES) {
       const start: usize = load<u32>(next);
       // It was left out, or is in the one before.
       if (start < copied) continue;
       if (start >= end) break;
-      put(copied, start - copied);
+      if (!extracts) put(copied, start - copied);
       skipInputTo(load<u32>(next, SPAN_END));
-      putReplacement(next);
+      if (extracts) putExtracted(start);
+      else putReplacement(next);
+      isExtracted = true;
     }
     if (searchedTo >= end) break;
     const from = max(copied, searchedTo);
@@ -420,9 +457,10 @@ export function putHiding(end: usize): void {
     spansEnd = spans;
     hideText(from, end, false);
     searchedTo = isFull() ? <usize>load<u32>(spansEnd - SPAN_BYTES, SPAN_END) : end;
-    encryptSpans();
+    prepareSpans();
   }
-  if (copied < end) put(copied, end - copied);
+  if (extracts && extractsLines && isExtracted) putExtractedLine(first, end);
+  if (copied < end && !extracts) put(copied, end - copied);
   skipInputTo(max(copied, end));
 }
 
@@ -435,9 +473,44 @@ export function putHiding(end: usize): void {
   return false;
 }
 
+/**
+ * Puts out the address of the next span as a line, with its prefix length, or with the address after a dash, if it has them. Its input is
+ * skipped already.
+ */
+function putExtracted(start: usize): void {
+  countHidden();
+  if (load<u8>(copied) == <u8>MINUS && next + SPAN_BYTES < spansEnd && load<u32>(next + SPAN_BYTES) == <u32>copied + 1) {
+    next += SPAN_BYTES;
+    skipInputTo(load<u32>(next, SPAN_END));
+  } else if (load<u8>(copied) == SLASH) {
+    let end = copied + 1;
+    while (end < copied + 4 && <u32>load<u8>(end) - ZERO < 10) end++;
+    const after: u32 = load<u8>(end);
+    const goesOn = after == SLASH || after == DOT || after - ZERO < 10 || (after | CASE_BIT) - LETTER_A < 26;
+    if (end > copied + 1 && !goesOn) skipInputTo(end);
+  }
+  if (!hasByte(start, copied, BACKSLASH)) put(start, copied - start);
+  else if (load<u32>(next, SPAN_FAMILY) == IPV4) putIPv4(load<u32>(next, SPAN_LOW));
+  else putIPv6(load<u64>(next, SPAN_HIGH), load<u64>(next, SPAN_LOW), false);
+  putByte(<u8>NEWLINE);
+}
+
+/** Puts out the line of the addresses before it, after a tab. */
+function putExtractedLine(from: usize, to: usize): void {
+  while (from < to && load<u8>(from) <= <u8>SPACE) from++;
+  while (to > from && load<u8>(to - 1) <= <u8>SPACE) to--;
+  putByte(<u8>TAB);
+  for (; from < to; from++) putByte(max(load<u8>(from), <u8>SPACE));
+  putByte(<u8>NEWLINE);
+}
+
 /** Puts out what replaces a span; its input is skipped already. */
 function putReplacement(span: usize): void {
   countHidden();
+  if (hides == HIDE_INLINE) {
+    putInsert(inserts, inlineValues + (((span - spans) / SPAN_BYTES) << 2), 0);
+    return;
+  }
   const kind = load<u32>(span, SPAN_KIND);
   if (kind == VALUE) putText(emptyText);
   else if (isDropped(span)) putText(foundText);

@@ -125,3 +125,15 @@ export function valueEnd(value: usize, close: usize): usize {
   }
   return close;
 }
+
+/** Returns where the next value of a field's key begins in `from … close`, or 0: of equal keys only the first counts, but all are hidden. */
+export function nextValue(field: u32, from: usize, start: usize, close: usize): usize {
+  for (let at = from; at < close; at++) {
+    if (load<u8>(at) != <u8>EQUALS) continue;
+    const isOpen = at + 1 < close && load<u8>(at + 1) == <u8>QUOTE;
+    const quote: usize = isOpen ? closingQuoteIn(at + 2, close) : 0;
+    if (keyStart(field, at, start) != 0) return at + 1 + usize(quote != 0);
+    if (quote != 0) at = quote;
+  }
+  return 0;
+}

@@ -133,6 +133,8 @@ export let hidesAll: bool = false;
 export let cut4: u32 = 0;
 export let cut6: u32 = 0;
 export let growth: u32 = 1;
+/** Whether addresses that are extracted come with their lines. */
+export let extractsLines: bool = false;
 /** What is put in the place of a whole value, and of an address in text; `TEXT_BYTES` each. */
 export let emptyText: usize = 0;
 export let foundText: usize = 0;
@@ -190,6 +192,9 @@ export let unread: usize = 0;
 export let lastMembers: usize = 0;
 /** If addresses are hidden: the spans of some lines, see hide.ts, and room for their addresses, 16 bytes each. */
 export let spans: usize = 0;
+export let spansLimit: usize = 0;
+/** The values of spans whose results are put in their place; they follow those of the lines. */
+export let inlineValues: usize = 0;
 export let cipherBytes: usize = 0;
 /** For each value of a batch, its offset, 4 bytes each, and the span of its address, `SPAN_BYTES` each. */
 export let offsetsOfValues: usize = 0;
