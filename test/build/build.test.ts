@@ -43,6 +43,7 @@ describe('ipatlas build', () => {
     const { release, outcome } = JSON.parse(result.stdout);
     expect({ outcome, link: current() }).toEqual({ outcome: 'published', link: `releases/${release}` });
     expect(readdirSync(join(dataDir, current())).sort()).toEqual([
+      'kinds.ipr',
       'manifest.json',
       'ranges.ipr',
       'ranges.sqlite',

@@ -75,13 +75,13 @@ describe('text in pieces', () => {
           expect(found.map(({ line, text: word }) => [line, word])).toEqual(expected);
         },
       ),
-      { numRuns: Number(process.env.FUZZ_RUNS ?? 500) },
+      { numRuns: Number(process.env.FUZZ_RUNS ?? 120) },
     );
   });
 });
 
 describe('hostile text', () => {
-  const MEGABYTES = 10_000_000;
+  const MEGABYTES = 4_000_000;
 
   it.each<[string, string, number]>([
     ['one word', 'a'.repeat(MEGABYTES), 0],
@@ -89,7 +89,7 @@ describe('hostile text', () => {
     ['colons', ':'.repeat(MEGABYTES), 0],
     ['addresses on one line', '8.8.8.8 '.repeat(MEGABYTES / 8), MEGABYTES / 8],
     ['an address after a long word', `${'x'.repeat(MEGABYTES)} 8.8.8.8`, 1],
-  ])('of ten megabytes on one line: %s', (_, text, count) => {
+  ])('of four megabytes on one line: %s', (_, text, count) => {
     const { entries, lines } = read(text, 32_768, 2_000_000);
     expect([entries.filter(({ valid }) => valid).length, entries.filter(({ valid }) => !valid).length]).toEqual([
       count,
