@@ -204,12 +204,14 @@ function readSideBySide(job: SourceJob): Promise<SourceRows> {
 function rowsOfRanges<Range extends Pick<Override, 'family' | 'first' | 'last'>>(
   targets: SortedTargets,
   ranges: readonly Range[],
-  rowOf: (range: Range) => Omit<CoveringRow, 'target' | 'first' | 'last'>,
+  rowOf: (range: Range) => Pick<CoveringRow, 'source' | 'origin' | 'label' | 'text'> & Partial<CoveringRow>,
 ): CoveringRow[] {
   const rows: CoveringRow[] = [];
   for (const range of ranges) {
     const { family, first, last } = range;
-    eachInside(targets[family], first, last, 0, (target) => rows.push({ ...rowOf(range), target, first, last }));
+    eachInside(targets[family], first, last, 0, (target) =>
+      rows.push({ file: null, line: null, ...rowOf(range), target, first, last }),
+    );
   }
   return rows;
 }
@@ -233,8 +235,6 @@ function undelegatedRows(
     source: 'undelegated',
     origin: { kind: 'undelegated' },
     label: 'unallocated',
-    file: null,
-    line: null,
     text: 'no registry has delegated this range',
   }));
 }
@@ -244,8 +244,6 @@ function anycastRows({ anycast }: Reference, targets: SortedTargets): CoveringRo
     source: 'anycast',
     origin: { kind: 'anycast' },
     label: 'anycast',
-    file: null,
-    line: null,
     text: `${block} ${service} (${origin})`,
   }));
 }
@@ -255,8 +253,6 @@ function specialRows({ special }: Reference, targets: SortedTargets): CoveringRo
     source: 'special-purpose',
     origin: { kind: 'special', range },
     label: recordLabel(range.result),
-    file: null,
-    line: null,
     text: `${range.block} ${range.name} (${range.rfc})`,
   }));
 }
