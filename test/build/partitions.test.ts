@@ -51,6 +51,9 @@ it('is verified, compared with the mirror and exported', async () => {
   expect(new Container(unpackCompact(readFileSync(file), file), file).names).toEqual(
     expect.arrayContaining(['risk', 'risk4', 'risk6']),
   );
+  const table = await ipatlas(['export', 'csv', '--with', 'risks', '--countries', 'US', '-o', '-', '--data', data]);
+  expect(table.stdout).toContain('start,end,country_code,country,is_eu,risk,flag\n');
+  expect(table.stdout).toContain('8.8.8.8,8.8.8.8,US,United States,false,high,x\n');
 });
 
 it('answers in look-ups and enrichments, beside networks and labels', async () => {

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { CSV_FILES } from '../../bench/paths.js';
+import { loadReference } from '../../pipeline/config/reference.js';
 import { type Explanation, explainAll } from '../../pipeline/explain/explain.js';
 import { formatAddress } from '../../src/address/format.js';
 import { addressBits } from '../../src/address/words.js';
@@ -50,8 +51,14 @@ function addressesOf(family: 4 | 6, dir: string): () => string {
     () => inside(oneOf(disputed!)),
     () => atEnd(oneOf([oneOf(all!), oneOf(disputed!), endsOf(oneOf(rows))])),
   ];
+  // A third of the addresses are in anycast space.
+  const anycast = loadReference().anycast.filter((block) => block.family === family);
+  const ends = anycast.map(
+    ({ first, last }): Ends => [numberOf(formatAddress(family, first)), numberOf(formatAddress(family, last))],
+  );
   return () => {
-    const address = BigInt.asUintN(addressBits(family), oneOf(kinds)());
+    const number = random() < 1 / 3 ? inside(oneOf(ends)) : oneOf(kinds)();
+    const address = BigInt.asUintN(addressBits(family), number);
     const shifts = family === 4 ? [0n] : [96n, 64n, 32n, 0n];
     return formatAddress(
       family,
@@ -96,6 +103,8 @@ it('agree in country, deciding row, vote and network', async () => {
         expect(problemOf(explanation), text).toBe(undefined);
         const [winner] = explanation.steps.at(-1)!.rows;
         counts.set(winner?.source ?? 'none', (counts.get(winner?.source ?? 'none') ?? 0) + 1);
+        const { anycast } = explanation.kinds!;
+        counts.set(`anycast ${anycast}`, (counts.get(`anycast ${anycast}`) ?? 0) + 1);
       }
       for (const { steps } of explanations.slice(0, 20)) {
         const { address, rows } = steps[0]!;
@@ -109,5 +118,6 @@ it('agree in country, deciding row, vote and network', async () => {
   } finally {
     database.close();
   }
+  expect(counts.get('anycast true')).toBeGreaterThan(ADDRESSES / 4);
   for (const source of ['user-country', 'dbip-lite']) expect(counts.get(source)).toBeGreaterThan(ADDRESSES / 20);
 });
