@@ -160,7 +160,7 @@ class RewoundSource implements ByteSource {
     this.#source = source;
     this.#head = head;
     this.#pending = pending;
-    // A failure is for whoever reads on.
+    // A failure is for the next reader.
     pending?.catch(() => {});
   }
 
