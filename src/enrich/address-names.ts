@@ -27,6 +27,8 @@ export const RANKS = { unnamed: 10_000, untrusted: 20_000, server: 30_000, machi
 /** What separates the parts of a path, and the words of a name. */
 const KEYS = /[.:/]/;
 const WORDS = /[^\p{L}\p{N}]+/u;
+/** Names that say that there is an address, and not whose. */
+const BARE = /^(?:ip(?:v[46])?)?(?:addr|address|addresses|s)?\d*$/;
 /** Most characters of a name that are looked at. */
 const MAX_NAME = 1000;
 
@@ -85,7 +87,9 @@ export function rankOf(path: string, names: AddressNames): number {
   const parts = [...tails, ...words];
   if (has(server, parts)) return RANKS.server;
   const places = parts.flatMap((part) => client.get(part) ?? []);
-  if (places.length > 0) return client.size + Math.min(...places);
+  // An address of something that has no name here is worse than any with one: the one at data.ip than at data.remote_address.
+  const isBare = places.length > 0 && keys.length > 1 && parts.every((part) => !client.has(part) || BARE.test(part));
+  if (places.length > 0) return (isBare ? 2 : 1) * client.size + Math.min(...places);
   return has(machine, words) ? RANKS.machine : RANKS.unnamed;
 }
 

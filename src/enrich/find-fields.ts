@@ -107,6 +107,11 @@ class Fields {
       const group = holders.filter(({ rank }) => (role < RANKS.unnamed ? rank <= role : rank === role));
       if (group.length > 0) return result(inOrder(group, names));
     }
+    // Beside no message, the name of a host says what the record is about.
+    const [shipper] = holders.filter(
+      ({ path, rank }) => rank === RANKS.machine && names.shipper.includes(plainName(path)),
+    );
+    if (messages.length === 0 && shipper !== undefined) return result([shipper]);
     const texts = takesTexts ? all.filter((one) => one.texts > 0 && one.rank <= RANKS.untrusted) : [];
     const [text] = [...(messages.length > 0 ? messages : texts)].sort((a, b) => b.texts - a.texts);
     if (text !== undefined) return result([text], true);
@@ -285,14 +290,20 @@ function findInTable(
   names: AddressNames,
 ): DetectedFields | null | undefined {
   const from = all.findIndex((line) => !isComment(line));
-  const [marked, first = []] = all.slice(Math.max(0, from - 1), from + 1).map((line) => cellsOf(line, delimiter).cells);
+  const [marked, opening = []] = all
+    .slice(Math.max(0, from - 1), from + 1)
+    .map((line) => cellsOf(line, delimiter).cells);
   // The last comment may be the header.
-  const isMarked = from > 0 && marked?.length === first.length && first.length > 1 && first.some(isAddress);
+  const isMarked = from > 0 && marked?.length === opening.length && opening.length > 1 && opening.some(isAddress);
   const lines = all.filter((line, at) => !isComment(line) || (isMarked && at === from - 1));
   const rows = rowsOf(lines, delimiter);
   const width = widthOf(rows);
   // Titles may be before the header.
-  const start = rows.findIndex(({ length }) => length === width);
+  const isTitle = (row: readonly string[]): boolean =>
+    row.length === width && row.filter((cell) => cell !== '').length === 1;
+  const first = rows.findIndex(({ length }) => length === width);
+  const next = rows.findIndex((row, at) => at >= first && row.length === width && !isTitle(row));
+  const start = width > 2 && next >= 0 && rows[next]!.every(isName) ? next : first;
   const records = rows.slice(start).filter(({ length }) => length === width);
   const header = records[0] ?? [];
   const hasHeader = !header.some(isAddress);
