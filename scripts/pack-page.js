@@ -29,7 +29,7 @@ const replaced = {
   name: 'replaced',
   resolveId(id) {
     if (id === 'node:string_decoder') return { id, external: true };
-    if (id.endsWith('/known-logs.js')) return join(source, 'known-logs.ts');
+    if (/\/(?:known-logs|kernel\/module)\.js$/.test(id)) return join(source, 'package.ts');
     return /^node:/.test(id) || id.endsWith('/package-root.js')
       ? { id: `\0${id}`, moduleSideEffects: false }
       : undefined;

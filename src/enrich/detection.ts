@@ -1,6 +1,5 @@
 /** What an input was recognized as: in words, as flags, and as options. */
 import type { FormatName } from './choices.js';
-import type { DetectedLog } from './logs.js';
 import {
   type InputOptions,
   type OptionNaming,
@@ -8,6 +7,7 @@ import {
   parseLogOptions,
   type RequestedOptions,
 } from './options.js';
+import type { DetectedLog } from './recognize-log.js';
 
 /** What was found: options of an enrichment, and the other fields that have addresses. */
 export interface DetectedFields {

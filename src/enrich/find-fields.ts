@@ -1,13 +1,12 @@
 /** Finds what the beginning of any text is, and where its addresses are: first its structure, then its fields by their roles. */
-import { findAddress } from '../address/lenient.js';
 import { isPublicAddress, parseAddress } from '../address/parse.js';
-import { findAddresses } from '../address/text.js';
 import { AtlasError } from '../errors.js';
 import { type AddressNames, keysOf, plainName, RANKS, rankOf } from './address-names.js';
 import type { FormatName } from './choices.js';
 import type { DetectedFields } from './detection.js';
 import type { PathStep } from './field-path.js';
 import { cutJson, isObject, jsonOf, topValues } from './json-text.js';
+import { addressesIn, addressesOf } from './sample-reader.js';
 import { cellsOf, rowsOf } from './table-text.js';
 
 /** What flags say: it is kept. */
@@ -52,6 +51,8 @@ type Ranked = Values & { path: string; rank: number };
 class Fields {
   readonly #values = new Map<string, Values>();
 
+  readonly #added: [values: Values, value: string][] = [];
+
   /** Adds a value. One that says that there is none counts as none. */
   add(path: string, value: string): void {
     const one = this.#values.get(path) ?? { all: 0, addresses: 0, lenient: 0, texts: 0, publics: 0 };
@@ -60,15 +61,27 @@ class Fields {
     const trimmed = value.trim();
     if (NO_ADDRESS.test(trimmed) || trimmed.endsWith(SERVICE)) return;
     one.all++;
-    let address = parseAddress(value, words) === 0 ? findAddress(value) : value;
-    if (address === undefined) {
-      address = findAddresses(value)[0]?.address;
-      if (address !== undefined) one.texts++;
-    } else {
+    this.#added.push([one, value]);
+  }
+
+  /** Looks for the addresses in the values that were added. */
+  #count(): void {
+    const addresses = addressesOf(this.#added.map(([, value]) => value));
+    const texts = this.#added.filter((_, at) => addresses[at] === undefined);
+    const inTexts = addressesIn(texts.map(([, value]) => value));
+    this.#added.forEach(([one, value], at) => {
+      const address = addresses[at];
+      if (address === undefined) return;
       one.addresses++;
       if (address !== value) one.lenient++;
-    }
-    if (address !== undefined && isPublicAddress(address)) one.publics++;
+      if (isPublicAddress(address)) one.publics++;
+    });
+    texts.forEach(([one], at) => {
+      const [address] = inTexts[at]!;
+      if (address === undefined) return;
+      one.texts++;
+      if (isPublicAddress(address)) one.publics++;
+    });
   }
 
   /**
@@ -77,6 +90,7 @@ class Fields {
    * @param takesTexts whether text in fields of any name counts
    */
   best(names: AddressNames, takesTexts: boolean): Found | undefined {
+    this.#count();
     const all = [...this.#values].map(([path, values]) => ({ path, ...values, rank: rankOf(path, names) }));
     const messages = all.filter(({ path, texts }) => texts > 0 && isMessage(path, names));
     // A shipper's name is the machine's beside a message.
@@ -265,8 +279,11 @@ function findInJson(text: string, lines: readonly string[], name: string, given:
   );
 }
 
-const isAddress = (text: string): boolean => findAddress(text) !== undefined;
-const hasAddress = (line: string): boolean => findAddresses(line).length > 0;
+/** Returns whether one of some texts is an address. */
+function hasAddress(texts: readonly string[]): boolean {
+  return addressesOf(texts).some((address) => address !== undefined);
+}
+
 const isComment = (line: string): boolean => line.startsWith('#');
 
 /** The line with which Excel is told the delimiter. */
@@ -274,7 +291,10 @@ const SEPARATOR = /^"?sep=([^"])"?$/i;
 /** The name of a column. */
 const COLUMN_NAME = /^[\p{L}\p{N}_#@*"' .:/()%+&?-]{1,100}$/u;
 
-const isName = (cell: string): boolean => cell.trim() === '' || (COLUMN_NAME.test(cell) && !isAddress(cell));
+/** Returns whether cells may be the names of columns. */
+function areNames(cells: readonly string[]): boolean {
+  return cells.every((cell) => cell.trim() === '' || COLUMN_NAME.test(cell)) && !hasAddress(cells);
+}
 
 /** Returns the most frequent number of cells of rows that have several, or 1. */
 function widthOf(rows: readonly (readonly string[])[]): number {
@@ -294,7 +314,7 @@ function findInTable(
     .slice(Math.max(0, from - 1), from + 1)
     .map((line) => cellsOf(line, delimiter).cells);
   // The last comment may be the header.
-  const isMarked = from > 0 && marked?.length === opening.length && opening.length > 1 && opening.some(isAddress);
+  const isMarked = from > 0 && marked?.length === opening.length && opening.length > 1 && hasAddress(opening);
   const lines = all.filter((line, at) => !isComment(line) || (isMarked && at === from - 1));
   const rows = rowsOf(lines, delimiter);
   const width = widthOf(rows);
@@ -303,13 +323,13 @@ function findInTable(
     row.length === width && row.filter((cell) => cell !== '').length === 1;
   const first = rows.findIndex(({ length }) => length === width);
   const next = rows.findIndex((row, at) => at >= first && row.length === width && !isTitle(row));
-  const start = width > 2 && next >= 0 && rows[next]!.every(isName) ? next : first;
+  const start = width > 2 && next >= 0 && areNames(rows[next]!) ? next : first;
   const records = rows.slice(start).filter(({ length }) => length === width);
   const header = records[0] ?? [];
-  const hasHeader = !header.some(isAddress);
+  const hasHeader = !hasAddress(header);
   const share = records.length / (rows.length - start);
   if (hasHeader) {
-    if (records.length < 2 || !header.every(isName) || share < LEAST_ROW_SHARE || start > 10) return undefined;
+    if (records.length < 2 || !areNames(header) || share < LEAST_ROW_SHARE || start > 10) return undefined;
   } else {
     // A quote inside a cell belongs to a line of text that has the delimiter, too.
     const isTextual = records.some((row) => row.some((cell) => cell.split('"').length % 2 === 0));
@@ -357,7 +377,7 @@ function findInPairs(lines: readonly string[], names: AddressNames): DetectedFie
 /** Returns whether an object has an address where it is read without flags; with a format that a flag names, whether it has `ip`. */
 function hasDefault(value: unknown, { format, lenient }: ExplicitFlags = {}): boolean {
   if (!isObject(value) || typeof value.ip !== 'string') return false;
-  return format !== undefined || parseAddress(value.ip, words) !== 0 || (lenient === true && isAddress(value.ip));
+  return format !== undefined || parseAddress(value.ip, words) !== 0 || (lenient === true && hasAddress([value.ip]));
 }
 
 /** Returns whether the first line of an input is a JSON object with an address where one is read without a guess. */
@@ -411,15 +431,16 @@ function findAny(
   const table = tables.find((one) => one != null);
   if (table !== undefined || tables.includes(null)) return table ?? undefined;
   if (format !== undefined && format !== 'csv' && format !== 'tsv' && format !== 'logfmt') return undefined;
-  const single = entries.filter((line) =>
-    isAddress(
+  const firstCells = entries.map(
+    (line) =>
       line
         .trim()
         .replace(/^"(.*)"$/, '$1')
         .split(',', 1)[0]!,
-    ),
   );
-  const isColumn = entries.length > 1 && !isAddress(first) && /^"?[\p{L}_][\p{L}\p{N}_ .-]*"?$/u.test(first);
+  const addresses = addressesOf(firstCells);
+  const single = entries.filter((_, at) => addresses[at] !== undefined);
+  const isColumn = entries.length > 1 && !hasAddress([first]) && /^"?[\p{L}_][\p{L}\p{N}_ .-]*"?$/u.test(first);
   if (takes('csv') && isColumn && single.length === entries.length - 1)
     return findInTable(lines, ',', names) ?? undefined;
   const rest = { others: [], isUntrusted: false };
@@ -432,7 +453,7 @@ function findAny(
     if (found !== undefined) return found;
   }
   // biome-ignore lint/suspicious/noControlCharactersInRegex: binary data has them; ESC begins a color
-  const isText = !/[\0-\x08\x0e-\x1a]/.test(text) && lines.some(hasAddress);
+  const isText = !/[\0-\x08\x0e-\x1a]/.test(text) && addressesIn(lines).flat().length > 0;
   if (takes('text') && isText) return { format: 'text', ...rest };
   checkHeader(lines, isWhole, delimiters, name, given);
   return undefined;

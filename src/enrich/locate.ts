@@ -6,7 +6,8 @@ import type { JsonDocument } from './formats/document.js';
 import type { Chunk, ChunkBuffer } from './input/chunk-buffer.js';
 import * as abi from './kernel/abi.js';
 import { Slot } from './kernel/kernel.js';
-import { type KernelLayout, layOut } from './kernel/layout.js';
+import { layOut } from './kernel/layout.js';
+import { kernelModule } from './kernel/module.js';
 import { type EnrichOptions, maxRecordBytes } from './options.js';
 import type { EnrichRanges } from './ranges.js';
 
@@ -42,8 +43,6 @@ export type RecordsListener = (records: LocatedRecord[], bytes: Buffer, offset: 
 const NEWLINE = 10;
 
 export interface LocatorSettings {
-  /** Returns the kernel for a memory, see kernel/module.ts. */
-  module: (layout: KernelLayout) => WebAssembly.Module;
   /** The class that reads JSON documents, if the input is one. */
   documents?: typeof JsonDocument | undefined;
   /** Sizes in bytes. */
@@ -64,8 +63,8 @@ export class AddressLocator {
   #endsInLine = false;
 
   /** @param file decides which address counts if several of a record could; see public-ranges.ts */
-  constructor(file: EnrichRanges, options: EnrichOptions, onRecords: RecordsListener, settings: LocatorSettings) {
-    const { module, documents, chunkBytes = ENRICH_CHUNK_BYTES, maxLineBytes = maxRecordBytes(options) } = settings;
+  constructor(file: EnrichRanges, options: EnrichOptions, onRecords: RecordsListener, settings: LocatorSettings = {}) {
+    const { documents, chunkBytes = ENRICH_CHUNK_BYTES, maxLineBytes = maxRecordBytes(options) } = settings;
     const locating: EnrichOptions = { ...options, add: [], schema: undefined, query: undefined, locates: true };
     const layout = layOut({
       file,
@@ -79,7 +78,7 @@ export class AddressLocator {
     const { counts } = this;
     this.#runner = new ChunkRunner({
       layout,
-      module: module(layout),
+      module: kernelModule(layout),
       options: locating,
       maxRecordBytes: maxLineBytes,
       counts,

@@ -144,7 +144,7 @@ export interface EnrichOptions {
   /** The language of the countries' names, a tag such as `de`; default English. */
   lang?: string | undefined;
   onInvalid: InvalidPolicy;
-  /** Whether addresses in other text are found, too; see src/address/lenient.ts. Default: false. */
+  /** Whether addresses in other text are found, too; see kernel/assembly/lenient.ts. Default: false. */
   lenient?: boolean | undefined;
   /** Default: public. */
   pick?: AddressPick | undefined;

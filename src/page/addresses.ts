@@ -40,14 +40,12 @@ export class AddressFinder {
   linesWithoutAddress = 0;
 
   /**
-   * @param kernel for a memory that is not shared
    * @param documents what reads JSON documents, if the text is one
    * @param options what the text was recognized as; undefined for text of which all addresses count
    * @param limit entries to find at most; the rest of the text is ignored
    * @param add receives what is found, in order
    */
   constructor(
-    kernel: WebAssembly.Module,
     documents: typeof JsonDocument | undefined,
     options: InputOptions | undefined,
     limit: number,
@@ -61,7 +59,7 @@ export class AddressFinder {
     const take = (records: LocatedRecord[], bytes: Uint8Array, offset: number): void => {
       for (const record of records) this.#take(record, bytes, offset);
     };
-    const settings = { module: () => kernel, documents, maxLineBytes: MAX_LENGTH };
+    const settings = { documents, maxLineBytes: MAX_LENGTH };
     this.#locator = new AddressLocator(publicRanges(), reading, take, settings);
   }
 

@@ -3,8 +3,9 @@ import type { Country } from '../database/results.js';
 import { type Detection, describe, optionsOf } from '../enrich/detection.js';
 import { findDefault, findFields, sampleOf } from '../enrich/find-fields.js';
 import { addressNames, knownLogs } from '../enrich/known-logs.js';
-import { formsOf, logOf, recognizeLog, withoutJson } from '../enrich/logs.js';
+import { formsOf, logOf, withoutJson } from '../enrich/logs.js';
 import type { InputOptions } from '../enrich/options.js';
+import { recognizeLog } from '../enrich/recognize-log.js';
 import type { LookupDatabase } from '../lookup/database.js';
 import { AddressFinder } from './addresses.js';
 import { Entries } from './entries.js';
@@ -94,7 +95,6 @@ export class Batch {
   readonly #limit: number;
   /** The name of the log; empty to recognize the text. */
   readonly #log: string;
-  readonly #kernel: () => Promise<WebAssembly.Module>;
   #finder: AddressFinder | undefined;
   #readAs = '';
   isRead = false;
@@ -104,13 +104,11 @@ export class Batch {
   /**
    * @param limit addresses to find at most; the rest of the text is ignored
    * @param log a name of data/logs.json; `all` for all addresses; empty to recognize the text
-   * @param kernel loads the kernel, for a memory that is not shared
    */
-  constructor(source: Blob, limit: number, log: string, kernel: () => Promise<WebAssembly.Module>) {
+  constructor(source: Blob, limit: number, log = '') {
     this.#source = source;
     this.#limit = limit;
     this.#log = log;
-    this.#kernel = kernel;
   }
 
   progress(): Progress {
@@ -130,12 +128,11 @@ export class Batch {
    * @throws PageError if it is not text, or the reason of the signal; it cannot be called again then
    */
   async read(signal: AbortSignal, onProgress: () => void): Promise<void> {
-    const kernel = this.#kernel();
     const start = async (head: string, isAll: boolean): Promise<AddressFinder> => {
       const options = this.#recognize(head, isAll);
       // It has a library of its own, which other texts do not need.
       const documents = options?.input.kind === 'json' ? await import('../enrich/formats/document.js') : undefined;
-      return new AddressFinder(await kernel, documents?.JsonDocument, options, this.#limit, ({ line, text, valid }) =>
+      return new AddressFinder(documents?.JsonDocument, options, this.#limit, ({ line, text, valid }) =>
         this.entries.add(line, text, valid),
       );
     };

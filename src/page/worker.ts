@@ -4,6 +4,7 @@ import type { NetworkDatabase } from '../lookup/database.js';
 import { load, loadNetworks } from '../lookup/index.js';
 import { type Answers, answersOf, Batch, serverAnswers } from './batch.js';
 import type { Filter, Order } from './entries.js';
+import { loadKernel } from './package.js';
 import { PageError, problemOf, RequestError } from './problems.js';
 import { type FromWorker, ROWS_PER_BLOCK, type ToWorker } from './protocol.js';
 import { columnsOf, DOWNLOADS, type DownloadFormat, type Row } from './results.js';
@@ -46,19 +47,6 @@ async function findAnswers(): Promise<Answers> {
   }
 }
 
-let kernel: Promise<WebAssembly.Module> | undefined;
-
-/** Loads the kernel, once. */
-async function loadKernel(): Promise<WebAssembly.Module> {
-  kernel ??= WebAssembly.compileStreaming(fetch(new URL('kernel.wasm', globalThis.location.href)));
-  try {
-    return await kernel;
-  } catch {
-    kernel = undefined;
-    throw new RequestError('A part of this page cannot be loaded from the server.', 0);
-  }
-}
-
 async function useNetworks(url: string | undefined): Promise<void> {
   let problem = '';
   try {
@@ -90,6 +78,7 @@ async function run(current: Batch): Promise<void> {
   let outcome: 'done' | 'canceled' | 'failed' = 'done';
   let problem = '';
   try {
+    await untilAborted(loadKernel(), signal);
     if (!current.isRead) await current.read(signal, onProgress);
     if (current.entries.length === 0) throw new PageError('There is no address in this text.');
     answers = await untilAborted(findAnswers(), signal);
@@ -134,7 +123,7 @@ globalThis.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
     case 'start':
       setBase(data.base);
       db = data.db;
-      batch = new Batch(data.source, db === undefined ? MAX_PAGE_BATCH : MAX_BROWSER_BATCH, data.log, loadKernel);
+      batch = new Batch(data.source, db === undefined ? MAX_PAGE_BATCH : MAX_BROWSER_BATCH, data.log);
       selected = new Uint32Array();
       void run(batch);
       break;

@@ -9,7 +9,6 @@ import { describe, expect, it } from 'vitest';
 import type { EnrichCounts } from '../../src/enrich/counts.js';
 import { LineEnricher } from '../../src/enrich/enricher.js';
 import { JsonDocument } from '../../src/enrich/formats/document.js';
-import { kernelModule } from '../../src/enrich/kernel/module.js';
 import { knownLogs } from '../../src/enrich/known-logs.js';
 import { AddressLocator, type RecordsListener } from '../../src/enrich/locate.js';
 import { type InputOptions, parseEnrichOptions, type RequestedOptions } from '../../src/enrich/options.js';
@@ -237,7 +236,7 @@ function locatorOf(options: InputOptions, chunkBytes: number, maxLineBytes: numb
       }
     }
   };
-  const settings = { module: kernelModule, documents: JsonDocument, chunkBytes, maxLineBytes };
+  const settings = { documents: JsonDocument, chunkBytes, maxLineBytes };
   const locator = new AddressLocator(release.file, options, take, settings);
   return (text: string, cuts: number[] = []): string[] => {
     found = [];

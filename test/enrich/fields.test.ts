@@ -1,7 +1,6 @@
 /** Fields in arrays, results in inner objects, and addresses in other text: JSON lines and JSON documents. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findAddress } from '../../src/address/lenient.js';
 import {
   type BlockEnricher,
   type BlockEnricherOptions,
@@ -10,6 +9,7 @@ import {
 } from '../../src/enrich/block-enricher.js';
 import { type KernelInput, PICKS, parseFields } from '../../src/enrich/options.js';
 import { parseAdd } from '../support/add.js';
+import { findAddress } from '../support/lenient-twin.js';
 import { expectLines } from '../support/line-oracle.js';
 import { DECORATED_LIST } from '../support/nasty-addresses.js';
 import { ANY_LINE, fieldLines } from '../support/nasty-lines.js';

@@ -3,7 +3,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { isPublicAddress } from '../../src/address/parse.js';
 import { JsonDocument } from '../../src/enrich/formats/document.js';
-import { kernelModule } from '../../src/enrich/kernel/module.js';
 import { AddressLocator, type LocatedRecord } from '../../src/enrich/locate.js';
 import { type InputOptions, parseEnrichOptions, type RequestedOptions } from '../../src/enrich/options.js';
 import { publicRanges } from '../../src/enrich/public-ranges.js';
@@ -19,7 +18,7 @@ const parse = (requested: RequestedOptions): InputOptions => parseEnrichOptions(
 
 function locate(input: Buffer, options: InputOptions, cuts: number[] = [], chunkBytes = 500): LocatedRecord[] {
   const records: LocatedRecord[] = [];
-  const settings = { module: kernelModule, documents: JsonDocument, chunkBytes, maxLineBytes: 100_000 };
+  const settings = { documents: JsonDocument, chunkBytes, maxLineBytes: 100_000 };
   const locator = new AddressLocator(publicRanges(), options, (some) => records.push(...some), settings);
   for (const piece of cut(input, cuts)) locator.write(piece);
   locator.end();

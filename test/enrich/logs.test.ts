@@ -8,8 +8,9 @@ import { describe, expect, it } from 'vitest';
 import { releaseDir } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
 import { knownLogs } from '../../src/enrich/known-logs.js';
-import { type Logs, recognizeLog } from '../../src/enrich/logs.js';
+import type { Logs } from '../../src/enrich/logs.js';
 import { parseEnrichOptions } from '../../src/enrich/options.js';
+import { recognizeLog } from '../../src/enrich/recognize-log.js';
 import { openArchive } from '../../src/history/archive.js';
 import { answersOf, importEntry } from '../../src/history/write.js';
 import { packageFile } from '../../src/package-root.js';
@@ -21,7 +22,6 @@ import { withOutputs } from '../support/console.js';
 import { ipatlas } from '../support/in-process.js';
 import { logSamples } from '../support/log-samples.js';
 import { releaseForTests } from '../support/open-release.js';
-import { pageKernel } from '../support/page-kernel.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { runEngine } from '../support/run-engine.js';
 import { SHARE } from '../support/seed.js';
@@ -287,7 +287,7 @@ describe('the page', () => {
       const options = { ...parseEnrichOptions({ log: name }, (one) => one), add: parseAdd('address') };
       const { output } = await runEngine({ inputs, options, openFile: () => release.file });
       const taken = addedTo(name, input, output);
-      const batch = new Batch(new Blob([input]), 100, name, pageKernel);
+      const batch = new Batch(new Blob([input]), 100, name);
       await batch.read(new AbortController().signal, () => {});
       const found = Array.from({ length: batch.entries.length }, (_, at) => batch.entries.text(at));
       expect(found, name).toEqual(taken);
@@ -298,7 +298,7 @@ describe('the page', () => {
 
   it('reads any text, of any length, as any log', async () => {
     const read = (text: string, name: string) =>
-      new Batch(new Blob([text]), 100, name, pageKernel)
+      new Batch(new Blob([text]), 100, name)
         .read(new AbortController().signal, () => {})
         .catch((error: unknown) => {
           expect(error).toBeInstanceOf(PageError);
@@ -349,7 +349,7 @@ describe('the page', () => {
     ['', '1\t8.8.8.8\n2\t"8.8.4.4"\n', ['8.8.8.8', '8.8.4.4']],
     ['', '8.8.8.8\n8.8.4.4 # 193.0.6.139\n', ['8.8.8.8', '8.8.4.4', '193.0.6.139']],
   ])('as %j reads %j', async (name, text, expected) => {
-    const batch = new Batch(new Blob([text]), 100, name, pageKernel);
+    const batch = new Batch(new Blob([text]), 100, name);
     await batch.read(new AbortController().signal, () => {});
     expect(Array.from({ length: batch.entries.length }, (_, at) => batch.entries.text(at))).toEqual(expected);
   });

@@ -1,7 +1,6 @@
 /** Free text, access logs and lists in the line engine, compared with regular expressions and ipaddr.js. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { findAddress } from '../../src/address/lenient.js';
 import type { CountryResult } from '../../src/database/engine.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
 import type { LineRequest } from '../../src/enrich/enrich-lines.js';
@@ -10,6 +9,7 @@ import { type AddressPick, PICKS, parseFields } from '../../src/enrich/options.j
 import { CountrySummary, type Filter } from '../../src/enrich/query.js';
 import { parseAdd } from '../support/add.js';
 import { chunkedSource } from '../support/chunks.js';
+import { findAddress } from '../support/lenient-twin.js';
 import { DECORATED_LIST } from '../support/nasty-addresses.js';
 import { releaseForTests } from '../support/open-release.js';
 import { runEngine } from '../support/run-engine.js';

@@ -1,15 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { AddressFinder, type Entry } from '../../src/page/addresses.js';
-import { pageKernel } from '../support/page-kernel.js';
 import { addressesIn, isAddress, TEXT } from '../support/text-twin.js';
-
-const kernel = await pageKernel();
 
 /** Reads a text in pieces of a size. */
 function read(text: string, size = text.length || 1, limit = 1_000_000) {
   const entries: Entry[] = [];
-  const finder = new AddressFinder(kernel, undefined, undefined, limit, (entry) => entries.push(entry));
+  const finder = new AddressFinder(undefined, undefined, limit, (entry) => entries.push(entry));
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += size) finder.read(bytes.subarray(at, at + size));
   finder.end();

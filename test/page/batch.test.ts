@@ -8,7 +8,6 @@ import { type Answers, Batch, serverAnswers } from '../../src/page/batch.js';
 import { Entries, type Order, type SortColumn } from '../../src/page/entries.js';
 import { readText } from '../../src/page/input.js';
 import type { Row } from '../../src/page/results.js';
-import { pageKernel } from '../support/page-kernel.js';
 
 const US: Country = { country: 'United States', country_code: 'US', is_eu: false };
 const DE: Country = { country: 'Germany', country_code: 'DE', is_eu: true };
@@ -125,7 +124,7 @@ describe('a batch', () => {
     });
     let fails = true;
     const list = Array.from({ length: 14 }, (_, index) => `80.0.0.${index}`);
-    const batch = new Batch(new Blob([list.join('\n')]), 100, '', pageKernel);
+    const batch = new Batch(new Blob([list.join('\n')]), 100);
     await batch.read(ALWAYS, () => {});
     await expect(batch.run(server, controller.signal, () => {})).rejects.toThrow('abort');
     expect(batch.done).toBe(6);

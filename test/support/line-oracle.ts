@@ -3,11 +3,11 @@
  * are; a recursive descent over the bytes finds where the members are. Slow, and shares nothing with the kernel.
  */
 
-import { findAddress } from '../../src/address/lenient.js';
 import type { Database } from '../../src/database/database.js';
 import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
 import { EACH, type PathStep } from '../../src/enrich/field-path.js';
 import type { EnrichOptions } from '../../src/enrich/options.js';
+import { findAddress } from './lenient-twin.js';
 
 /** A member of an object: its key, and its text with the blanks around it, without the commas. */
 interface Member {

@@ -1,4 +1,4 @@
-/** Addresses in other text for property tests, see src/address/lenient.ts: rightly and wrongly written. */
+/** Addresses in other text for property tests, see lenient-twin.ts: rightly and wrongly written. */
 import fc from 'fast-check';
 
 const ELEMENT = fc.oneof(

@@ -3,11 +3,11 @@
  * text that begins with it.
  */
 import { CsvError, parse } from 'csv-parse/sync';
-import { findAddress } from '../../src/address/lenient.js';
 import type { Database } from '../../src/database/database.js';
 import { type EnrichCounts, emptyCounts } from '../../src/enrich/counts.js';
 import type { EnrichOptions, TableInput } from '../../src/enrich/options.js';
 import { selects } from '../../src/enrich/query.js';
+import { findAddress } from './lenient-twin.js';
 
 interface TableRecord {
   /** One character for each byte, with the line ending. */

@@ -4,8 +4,9 @@ import type { EnrichRequest } from '../../enrich/enrich.js';
 import { splitSpec } from '../../enrich/field-path.js';
 import { findFields } from '../../enrich/find-fields.js';
 import { addressNames } from '../../enrich/known-logs.js';
-import { formsOf, logOf, recognizeLog, withoutJson } from '../../enrich/logs.js';
+import { formsOf, logOf, withoutJson } from '../../enrich/logs.js';
 import type { FormatName, InputOptions } from '../../enrich/options.js';
+import { recognizeLog } from '../../enrich/recognize-log.js';
 import { type OptionValues, printNotice, text } from '../command.js';
 import { flagOf, logsOf, requestedOptions } from './flags.js';
 

@@ -1,7 +1,7 @@
 /**
  * Finds the address in text that has more than an address: a port, brackets, a prefix length, a zone, a name, or a list with
  * commas.
- * src/address/lenient.ts, which does the same with text, says what is accepted; a test compares the two.
+ * The tests have a twin of it, which says with regular expressions what is accepted.
  */
 import { IPV4, NO_ADDRESS, parseAddress } from './address';
 import { CLOSING_BRACKET, COLON, COMMA, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, TAB, ZERO } from './ascii';

@@ -2,8 +2,9 @@
  * Finds the address in text that has more than an address, as logs do: a port, brackets, a prefix length, a zone, a name, or a list
  * such as that of the headers X-Forwarded-For and Forwarded.
  */
-import { MAX_LENIENT_BYTES } from '../limits.js';
-import { parseAddress, parseIPv4 } from './parse.js';
+
+import { parseAddress, parseIPv4 } from '../../src/address/parse.js';
+import { MAX_LENIENT_BYTES } from '../../src/limits.js';
 
 const MAX_PORT = 65_535;
 

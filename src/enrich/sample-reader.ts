@@ -1,0 +1,46 @@
+/** Finds the addresses in texts of the beginning of an input, whose format is not known yet, with the readers of the kernel. */
+import { AddressLocator } from './locate.js';
+import { parseEnrichOptions, type RequestedOptions } from './options.js';
+import { publicRanges } from './public-ranges.js';
+
+/** Longest text in bytes; a longer one has no address. */
+const MAX_TEXT_BYTES = 1_048_576;
+
+/** Returns a function that returns the addresses of each of some texts. */
+function finder(requested: RequestedOptions): (texts: readonly string[]) => string[][] {
+  let locator: AddressLocator | undefined;
+  let found = new Map<number, string[]>();
+  return (texts) => {
+    if (texts.length === 0) return [];
+    locator ??= new AddressLocator(
+      publicRanges(),
+      parseEnrichOptions(requested, (name) => name),
+      (records, bytes, offset) => {
+        for (const { line, addresses } of records) {
+          const first = addresses.filter(({ isRangeEnd }) => !isRangeEnd);
+          found.set(
+            line - 1,
+            first.map(({ from, to }) => bytes.toString('utf8', from - offset, to - offset)),
+          );
+        }
+      },
+      { chunkBytes: 65_536, maxLineBytes: MAX_TEXT_BYTES },
+    );
+    found = new Map();
+    locator.start();
+    // A line break in a text is no part of an address, nor is the character in its place.
+    locator.write(Buffer.from(texts.map((text) => `${text.replaceAll(/[\r\n]/g, '\x01')}\n`).join('')));
+    locator.end();
+    return texts.map((_, at) => found.get(at) ?? []);
+  };
+}
+
+/** Returns the addresses that each text has anywhere, as with `--format text`. */
+export const addressesIn = finder({ format: 'text', pick: 'first' });
+
+const elementsOf = finder({ format: 'list', lenient: true });
+
+/** Returns the address that each text is, as with `--lenient`; undefined for those that are none. */
+export function addressesOf(texts: readonly string[]): (string | undefined)[] {
+  return elementsOf(texts).map(([first]) => first);
+}
