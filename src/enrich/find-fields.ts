@@ -347,7 +347,8 @@ function findInTable(
   if (found.inText) {
     // Lines that only end with the delimiter, or have an address where the header would be, are text.
     const filled = records.filter((row) => row.filter((cell) => cell !== '').length > 1);
-    if (2 * filled.length < records.length || share < LEAST_SHARE || header.some(hasAddress)) return undefined;
+    if (2 * filled.length < records.length || share < LEAST_SHARE || addressesIn(header).flat().length > 0)
+      return undefined;
   }
   return {
     format: delimiter === '\t' ? 'tsv' : 'csv',
