@@ -97,12 +97,7 @@ describe('the entries of a batch', () => {
 
 describe('a batch', () => {
   it('counts what it finds, with the reason for no country', async () => {
-    const batch = new Batch(
-      new Blob(['name and ip\na 8.8.8.0\nb 80.0.0.1 and 80.0.0.2\n\nword\n']),
-      10,
-      '',
-      pageKernel,
-    );
+    const batch = new Batch(new Blob(['name and ip\na 8.8.8.0\nb 80.0.0.1 and 80.0.0.2\n\nword\n']), 10);
     await batch.read(ALWAYS, () => {});
     await batch.run(answers, ALWAYS, () => {});
     expect(batch.progress()).toMatchObject({
