@@ -161,6 +161,7 @@ function parseList(from: usize, to: usize): u32 {
 /** Parses the text of a field, as exactly or leniently as the options say. Result as of `parseAddress`. */
 @inline export function parseText(from: usize, to: usize): u32 {
   const exact = parseExact(from, to);
+  elementEnd = to;
   return exact == NO_ADDRESS && isLenient ? parseList(from, to) : exact;
 }
 
