@@ -65,7 +65,7 @@ describe('located addresses', () => {
         [c, a, a, c],
         [a],
       ],
-      [{ format: 'list', lenient: true }, `${c},${a},x,${b}\n`, [c, a, b], [a]],
+      [{ format: 'list', lenient: true }, `${c},${a},x,${b}\n`, [c, a, b], [c]],
       [{ format: 'csv', lenient: true }, `ip,b\n"x ""${c}"", ${b}",\n"${a}",${c}\n`, [b, a], [b, a]],
       [{ format: 'csv', field: 'm', inText: true }, `m\n"a ""q"" ${c} ""${a}"" z"\n`, [c, a], [a]],
       [{ format: 'json', items: 'r' }, `{"r":[{"ip":"${c}"},5,{"ip":"\\/"},\n{"ip":"${b}"}]}`, [c, b], [c, b]],
