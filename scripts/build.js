@@ -36,11 +36,11 @@ async function makeData() {
 }
 
 async function makePage() {
-  await alone;
+  await page;
   await run`node scripts/draw-map.js`;
   await run`node scripts/pack-page.js`;
 }
 
 const sqlite = compileSqlite();
-const alone = compileKernel('alone');
-await Promise.all([sqlite, alone, compileKernel('shared'), compileCommands(), makePage()]);
+const page = compileKernel('page');
+await Promise.all([sqlite, page, compileKernel('alone'), compileKernel('shared'), compileCommands(), makePage()]);

@@ -30,13 +30,24 @@ const replaced = {
   resolveId(id) {
     if (id === 'node:string_decoder') return { id, external: true };
     if (/\/(?:known-logs|kernel\/module)\.js$/.test(id)) return join(source, 'package.ts');
-    return /^node:/.test(id) || id.endsWith('/package-root.js')
+    return /^node:/.test(id) || /\/(package-root|address-cipher|redaction|inline)\.js$/.test(id)
       ? { id: `\0${id}`, moduleSideEffects: false }
       : undefined;
   },
   load(id) {
-    if (!id.startsWith('\0') || !/node:|package-root/.test(id)) return undefined;
-    return `export const ${['readFileSync', 'endianness', 'packageFile'].map((name) => `${name} = undefined`).join(', ')};`;
+    if (!id.startsWith('\0') || !/node:|package-root|address-cipher|redaction|inline/.test(id)) return undefined;
+    const unused = [
+      'readFileSync',
+      'endianness',
+      'packageFile',
+      'addressCipher',
+      'bracketTemplate',
+      'inlineFormat',
+      'parseTemplate',
+    ];
+    const constants = unused.map((name) => `${name} = undefined`).join(', ');
+    // No option of the page hides addresses.
+    return `export const ${constants}; export function parseRedaction() {}`;
   },
 };
 
@@ -69,7 +80,7 @@ async function pack(name) {
 for (const name of ['lookup', 'worker', 'developers']) await pack(name);
 for (const name of ['page.css', 'no-script.css', 'icon.svg']) files.set(name, readFileSync(join(source, name)));
 files.set('world.svg', readFileSync(join(root, 'dist/page/world.svg')));
-files.set('kernel.wasm', readFileSync(join(root, 'dist/src/enrich/kernel/kernel-alone.wasm')));
+files.set('kernel.wasm', readFileSync(join(root, 'dist/src/enrich/kernel/kernel-page.wasm')));
 
 const hash = createHash('sha256');
 const names = [...files.keys()].sort();

@@ -216,7 +216,7 @@ function endSpecialLine(line: usize, value: usize): bool {
   countLine();
   if (selected != 0) {
     queryLine(value, start, end);
-    if (hides == HIDE_EXTRACT) putInputTo(end);
+    if (HIDING && hides == HIDE_EXTRACT) putInputTo(end);
     return true;
   }
   for (let field: u32 = 0; field < fieldCount; field++) countResult(load<u32>(value + (<usize>field << 2)));
@@ -262,7 +262,7 @@ export function flushBatch(): usize {
   for (let line = lines; line < linesEnd; line += LINE_BYTES) {
     value += valueBytes;
     const isLast = !hasRoom(load<u32>(line, LINE_END), longestInsert);
-    if (isHiding && !isLast && isUnsearched(line)) hideLines(<u32>((line - lines) / LINE_BYTES), count);
+    if (HIDING && isHiding && !isLast && isUnsearched(line)) hideLines(<u32>((line - lines) / LINE_BYTES), count);
     if (isLast || isSpecial || load<u32>(line, LINE_REPLACED_COUNT) != 0) {
       if (!isLast && endSpecialLine(line, value)) continue;
       isOutputFull = true;

@@ -60,7 +60,7 @@ function hasEachStep(field: u32): bool {
 /** Takes a value. Returns whether no further one is needed. */
 function take(element: usize): bool {
   if (isLocating) {
-    if (hides != 0) hideJson(element);
+    if (HIDING && hides != 0) hideJson(element);
     else locateString(element);
     return false;
   }

@@ -185,7 +185,7 @@ function recordOfTimeline(timeline: u32, state: u32): u32 {
  */
 @inline export function queryValue(value: usize, family: u32): bool {
   if (keptOfValues != 0 && family != NO_ADDRESS) keepAddress(keptOfValue(value), family);
-  if (spansOfValues != 0 && family != NO_ADDRESS) storeSpan(spansOfValues + ((value - values) << 3), textStart, textEnd, family);
+  if (HIDING && spansOfValues != 0 && family != NO_ADDRESS) storeSpan(spansOfValues + ((value - values) << 3), textStart, textEnd, family);
   return addQuery(value, family);
 }
 

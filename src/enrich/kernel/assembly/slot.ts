@@ -67,7 +67,7 @@ export function openSlot(slot: usize): void {
   hiddenCount = 0;
   searchedCount = 0;
   otherCount = 0;
-  if (hides != 0) startHiding(copied);
+  if (HIDING && hides != 0) startHiding(copied);
 }
 
 /** Writes the header of a slot; `next` is the first line that was not processed. */
@@ -93,6 +93,7 @@ export function closeSlot(slot: usize, next: usize): void {
 
 /** Puts out a part of the input of a slot as text without its addresses. The slot's input stays as it is. */
 export function hideInput(slot: usize, from: usize, to: usize): void {
+  if (!HIDING) return;
   const next = load<u32>(slot, SLOT_NEXT);
   const copiedTo = load<u32>(slot, SLOT_COPIED);
   openSlot(slot);
@@ -219,7 +220,7 @@ export function putHex(number: u32): void {
 
 /** Appends the input that has not been copied, up to an address. */
 @inline export function putInputTo(end: usize): void {
-  if (hides != 0) {
+  if (HIDING && hides != 0) {
     putHiding(end);
     return;
   }
@@ -272,7 +273,7 @@ function putRejected(start: usize, end: usize): void {
 export function rejectLine(start: usize, end: usize, problem: u32): bool {
   lineCount++;
   invalidLineCount++;
-  if (keepsRejects && hides != 0) putRejected(start, end);
+  if (HIDING && keepsRejects && hides != 0) putRejected(start, end);
   else if (keepsRejects) {
     copy(rejects, start, end - start);
     rejects += end - start;
