@@ -1,9 +1,7 @@
 /** A partition that exists only here: its entry is all that the program needs to build, verify, carry, archive and answer it. */
-import '../support/extra-partition.js';
-
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { addRelease } from '../../pipeline/distribution/repository.js';
 import { Container } from '../../src/compact/container.js';
 import { unpackCompact } from '../../src/database/compact.js';
@@ -11,6 +9,7 @@ import { openDatabase } from '../../src/database/database.js';
 import { dayOf } from '../../src/day.js';
 import { partitionAt } from '../../src/history/day.js';
 import { openMirror } from '../../src/mirror/reader.js';
+import { PARTITIONS } from '../../src/rangefile/partitions.js';
 import { Node, Origin, serveStatic } from '../distribution/support.js';
 import { RISKS } from '../support/extra-partition.js';
 import { ipatlas } from '../support/in-process.js';
@@ -28,11 +27,15 @@ const CASES = { '8.8.8.8': ['high', 'x'], '8.8.8.9': ['low', null], '2a00:1::1':
 let dir: string;
 let data: string;
 beforeAll(async () => {
+  PARTITIONS.push(RISKS);
   dir = temporaryDir();
   data = join(dir, 'origin');
   const content = labelsOf(BLOCKS)!.merged;
   await publishBlocks(data, SMALL_WORLD, undefined, 0, SMALL_NETWORKS, SMALL_LABELS, [{ partition: RISKS, content }]);
 });
+
+// Other files of this worker share the table.
+afterAll(() => PARTITIONS.splice(PARTITIONS.indexOf(RISKS), 1));
 
 it('is verified, compared with the mirror and exported', async () => {
   const { stdout } = await ipatlas(['verify', '--data', data, '--json']);

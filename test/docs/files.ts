@@ -5,6 +5,7 @@ export const FILES = [
   'docs/history.md',
   'docs/bulk.md',
   'docs/logs.md',
+  'docs/redact.md',
   'docs/api.md',
   'docs/library.md',
   'docs/exports.md',

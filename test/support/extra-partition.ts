@@ -1,5 +1,5 @@
-/** A partition that exists only in tests: adds an entry to the table. To be imported before anything that reads the table. */
-import { LABELS, PARTITIONS, type Partition } from '../../src/rangefile/partitions.js';
+/** A partition that exists only in tests. */
+import { LABELS, type Partition } from '../../src/rangefile/partitions.js';
 import type { RowFile } from '../../src/rangefile/reader.js';
 
 export const RISKS: Partition<RowFile> = {
@@ -16,4 +16,3 @@ export const RISKS: Partition<RowFile> = {
   comparison: 'the risks',
   absence: 'has no risks',
 };
-PARTITIONS.push(RISKS);
