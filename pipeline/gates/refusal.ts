@@ -123,7 +123,7 @@ export function refusalError(
     ...(sourceChanges.length === 0
       ? []
       : [`The limits are those of a change of sources: ${sourceChanges.join('; ')}.`]),
-    `${changes}It is kept in ${dir}; "ipatlas diff current ${release.id}" shows all changes.`,
+    `${changes}It is kept in ${dir}${changes && `; "ipatlas diff current ${release.id}" shows all changes`}.`,
     `${ADVICE[command]} The limits are "gates" in sources.json.`,
   ].join('\n');
   return new RefusedError(message, { release: release.id, refusals, gates, flows });

@@ -227,6 +227,8 @@ describe('bad input leaves the current release as it is', () => {
   });
 
   it('a wrong sentinel gives exit code 3', async () => {
+    const first = await build(sources({ one: GOOD.replace('US', 'BR') }));
+    expect(first.stderr).toMatch(/there is still no release\n.*expected US, got BR\nIt is kept in \S+\.\n/s);
     await build(sources({ one: GOOD }));
     const before = current();
     const result = await build(sources({ one: GOOD.replace('US', 'BR') }));
