@@ -8,8 +8,8 @@ import { releaseDir } from '../dist/src/database/release.js';
 import { openReleaseRanges } from '../dist/src/database/release-files.js';
 import { DAY_MS, dayOf } from '../dist/src/day.js';
 import { openArchive } from '../dist/src/history/archive.js';
-import { combine } from '../dist/src/history/changes.js';
 import { answersOf, importEntry } from '../dist/src/history/write.js';
+import { combine } from '../dist/src/range/cut.js';
 import { leastSeconds, randomWords, row, section } from './measure.js';
 import { CLI, dataDirectory } from './paths.js';
 

@@ -15,6 +15,7 @@ const PARTS = [
   'enrich-native',
   'enrich-threads',
   'enrich-dates',
+  'redact',
   'api',
   'export',
   'agreement',

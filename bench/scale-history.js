@@ -7,9 +7,9 @@ import { releaseDir } from '../dist/src/database/release.js';
 import { openReleaseRanges } from '../dist/src/database/release-files.js';
 import { DAY_MS, dayOf } from '../dist/src/day.js';
 import { openArchive } from '../dist/src/history/archive.js';
-import { combine } from '../dist/src/history/changes.js';
 import { PastDatabase } from '../dist/src/history/open.js';
 import { answersOf, importEntry } from '../dist/src/history/write.js';
+import { combine } from '../dist/src/range/cut.js';
 import { randomWords, row, section } from './measure.js';
 import { dataDirectory } from './paths.js';
 

@@ -6,7 +6,7 @@ import { loadReference } from '../dist/pipeline/config/reference.js';
 import { delegationFlows, providerBlocks } from '../dist/pipeline/gates/delegations.js';
 import { judge } from '../dist/pipeline/gates/limits.js';
 import { measureChanges } from '../dist/pipeline/gates/measures.js';
-import { isEuMember } from '../dist/src/country/country.js';
+import { isMember } from '../dist/src/country/country.js';
 import { computeDelta } from '../dist/src/database/delta.js';
 import { DEFAULT_GATES } from '../dist/src/limits.js';
 import { gateText } from '../dist/src/report/stored-report.js';
@@ -50,7 +50,7 @@ function listOf(family, rows, labels) {
 }
 
 const { memberships } = loadReference();
-const isEu = (code) => isEuMember(memberships, code, '2026-01-01');
+const isEu = (code) => isMember(memberships, code, '2026-01-01');
 
 /** Returns what the gates say of a step. */
 function gatesOf(before, after, days) {

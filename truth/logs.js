@@ -7,7 +7,8 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { knownLogs } from '../dist/src/enrich/known-logs.js';
-import { recognizeLog, withoutJson } from '../dist/src/enrich/logs.js';
+import { withoutJson } from '../dist/src/enrich/logs.js';
+import { recognizeLog } from '../dist/src/enrich/recognize-log.js';
 
 const MAIN = fileURLToPath(new URL('../dist/src/cli/main.js', import.meta.url));
 const CHECKOUTS = fileURLToPath(new URL('node_modules/.samples', import.meta.url));
