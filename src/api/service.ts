@@ -32,7 +32,7 @@ export interface ServiceOptions {
   untilStopped: Promise<unknown>;
 }
 
-/** Returns a URL to try the server: localhost if it listens on all addresses, or on one that localhost stands for. */
+/** Returns a URL to try the server: with the name localhost if it listens on all addresses, on 127.0.0.1 or on ::1. */
 export function publicUrl(host: string | undefined, port: number): string {
   const local = host === undefined || ['::', '0.0.0.0', '::1', '127.0.0.1'].includes(host);
   const name = local ? 'localhost' : host.includes(':') ? `[${host}]` : host;

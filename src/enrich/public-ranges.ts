@@ -14,7 +14,7 @@ function columns<F extends 4 | 6>(family: F, count: number, first: Uint32Array) 
   return () => ({ family, count, first, value: Uint16Array.from({ length: count }, (_, index) => index % 2) });
 }
 
-/** Returns the ranges, in which a country stands for public addresses. */
+/** Returns two kinds of ranges: public addresses, all with the same country as a mark, and all others, without a country. */
 export function publicRanges(): DayRanges {
   const numberOf = (text: string): number => text.split('.').reduce((sum, part) => 256 * sum + Number(part), 0);
   return rangeFileInMemory(

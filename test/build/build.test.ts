@@ -307,7 +307,7 @@ describe('builds that are interrupted', () => {
     // "make soak" kills at each step.
     const every = process.env.FUZZ_RUNS === undefined ? 3 : 1;
     const steps = await stepsToKill(every, () => buildOnce(dataDir, file, { asOf: day(7) }));
-    // What a kill leaves behind takes steps to remove.
+    // A build after a kill has more steps, since it first removes the unfinished files.
     steps.push(steps.at(-1)! + 3);
     const kept: boolean[] = [];
     for (const step of steps) {

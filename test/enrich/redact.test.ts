@@ -1,6 +1,6 @@
 /**
  * Hidden addresses: for every format and every way, the output is the input with exactly the addresses replaced, as a naive twin replaces
- * them one by one, so that no address which stood there is left; also in the rejects.
+ * them one by one. No replaced address is left at its place in the output, nor in the rejects.
  */
 import { createCipheriv } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
