@@ -114,13 +114,7 @@ export class LineEnricher {
    */
   write(bytes: Uint8Array): void {
     this.counts.bytes += bytes.length;
-    for (let from = 0; from < bytes.length; ) {
-      const space = this.#buffer.space;
-      const length = Math.min(space.length, bytes.length - from);
-      space.set(bytes.subarray(from, from + length));
-      from += length;
-      this.#process(this.#buffer.add(length));
-    }
+    this.#buffer.addAll(bytes, (chunk) => this.#process(chunk));
   }
 
   /** Ends the input: emits a last line that lacks its newline. Throws as `write` does. */

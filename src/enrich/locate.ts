@@ -108,13 +108,7 @@ export class AddressLocator {
 
   /** Adds bytes. @throws AtlasError for a table or document that cannot be read */
   write(bytes: Uint8Array): void {
-    for (let from = 0; from < bytes.length; ) {
-      const space = this.#buffer.space;
-      const length = Math.min(space.length, bytes.length - from);
-      space.set(bytes.subarray(from, from + length));
-      from += length;
-      this.#process(this.#buffer.add(length));
-    }
+    this.#buffer.addAll(bytes, (chunk) => this.#process(chunk));
   }
 
   /** Ends the input. Throws as `write` does. */

@@ -316,6 +316,17 @@ export class ChunkBuffer {
     return this.next();
   }
 
+  /** Adds bytes of any length in parts that fit, and gives `process` what `add` returns for each. Throws as `add` does. */
+  addAll(bytes: Uint8Array, process: (chunk: Chunk | undefined) => void): void {
+    for (let from = 0; from < bytes.length; ) {
+      const { space } = this;
+      const length = Math.min(space.length, bytes.length - from);
+      space.set(bytes.subarray(from, from + length));
+      from += length;
+      process(this.add(length));
+    }
+  }
+
   /** Ends the input. Returns a chunk, and throws, as `add` does. */
   end(): Chunk | undefined {
     this.#hasEnded = true;
