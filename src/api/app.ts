@@ -26,7 +26,16 @@ import { definition, wireSchema } from './openapi.js';
 import { hostHtml } from './page/host-html.js';
 import { Page, requestedUrl, wantsHtml } from './page/page.js';
 import { Responder } from './responses.js';
-import { allowedMethods, decodableTarget, needsKey, pathOf, ROUTES, type Route, type RouteName } from './routes.js';
+import {
+  allowedMethods,
+  decodableTarget,
+  FORWARD_AUTH,
+  needsKey,
+  pathOf,
+  ROUTES,
+  type Route,
+  type RouteName,
+} from './routes.js';
 
 /**
  * Builds the app.
@@ -58,7 +67,7 @@ function addForwardAuth(app: FastifyInstance, handler: Handler): void {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method, { hasBody: true });
   }
   const onRequest = (request: FastifyRequest, reply: FastifyReply): void => void handler(request, reply);
-  for (const url of ['/forward-auth/:name', '/forward-auth/:name/*']) {
+  for (const url of [FORWARD_AUTH.path, `${FORWARD_AUTH.path}/*`]) {
     app.route({ method: app.supportedMethods, url, exposeHeadRoute: false, onRequest, handler });
   }
 }

@@ -50,7 +50,7 @@ export function includedMembers(value: Parameter, known: () => readonly string[]
 }
 
 /** Returns what is asked for with the names of a language, a tag such as `de`. */
-function inLanguage(include: Include, tag: Parameter): Include {
+export function inLanguage(include: Include, tag: Parameter): Include {
   if (tag === undefined || typeof include === 'string') return include;
   const lang = typeof tag === 'string' ? namedLanguage(tag) : undefined;
   if (lang === undefined) return 'lang_unknown';

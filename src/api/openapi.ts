@@ -4,7 +4,7 @@ import type { Manifest } from '../database/release.js';
 import { WIRE_ERRORS, type WireError } from '../errors.js';
 import { packageFile } from '../package-root.js';
 import { INCLUDABLE, KEY_PARAMETER } from './include.js';
-import { type Operation, ROUTES, type Route, TAGS } from './routes.js';
+import { FORWARD_AUTH, type Operation, ROUTES, type Route, TAGS } from './routes.js';
 
 const WIRE_SCHEMA_ID = 'wire';
 
@@ -56,18 +56,19 @@ function jsonContent(schema: string, example?: unknown): object {
 
 const RATE_HEADERS = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset'];
 
-function headerReferences(names: readonly string[]): object {
-  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+function headersObject(names: readonly string[]): object {
+  if (names.length === 0) return {};
+  return { headers: Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])) };
 }
 
 /** The responses of some errors, one for each status. */
-function errorResponses(errors: readonly WireError[]): Record<string, object> {
+function errorResponses(errors: readonly WireError[], headers: readonly string[] = []): Record<string, object> {
   const responses: Record<string, object> = {};
   for (const status of new Set(errors.map((error) => WIRE_ERRORS[error].status))) {
     const messages = errors.map((error) => WIRE_ERRORS[error]).filter((error) => error.status === status);
     responses[status] = {
       description: messages.map(({ message }) => message).join(' · '),
-      ...(status === 429 ? { headers: headerReferences([...RATE_HEADERS, 'Retry-After']) } : {}),
+      ...headersObject(status === 429 ? [...RATE_HEADERS, 'Retry-After'] : headers),
       content: jsonContent('Error', { error: messages[0]!.message }),
     };
   }
@@ -89,13 +90,15 @@ const KEY_ERRORS = [
 
 const LOOKUP_HEADERS = [...RATE_HEADERS, 'X-Database-Release', 'X-Database-Age', 'X-Served-By'];
 
-const ADDRESS_PARAMETER = {
-  name: 'ip',
-  in: 'path',
-  required: true,
-  description: 'IPv4 in dotted decimal, or IPv6 in full or compressed.',
-  schema: { type: 'string' },
-  examples: { ipv4: { value: '8.8.8.8' }, ipv6: { value: '2001:4860:4860::8888' } },
+const PATH_PARAMETER = { in: 'path', required: true, schema: { type: 'string' } };
+
+const PATH_PARAMETERS = {
+  ip: {
+    ...{ name: 'ip', ...PATH_PARAMETER },
+    description: 'IPv4 in dotted decimal, or IPv6 in full or compressed.',
+    examples: { ipv4: { value: '8.8.8.8' }, ipv6: { value: '2001:4860:4860::8888' } },
+  },
+  name: { name: 'name', ...PATH_PARAMETER, description: 'The name of a rule.', example: 'shop' },
 };
 
 const INCLUDE_PARAMETER = {
@@ -135,10 +138,15 @@ const LANGUAGE_PARAMETER = {
   example: 'de',
 };
 
+function contentObject({ schema, media }: Operation['response']): object {
+  if (schema !== undefined) return { content: jsonContent(schema) };
+  return media === undefined ? {} : { content: { [media]: {} } };
+}
+
 function operationObject(operation: Operation, needsKey: boolean, labels: readonly string[]): object {
-  const { id, tag, summary, description, hasAddress, isLookup, request, response, errors } = operation;
+  const { id, tag, summary, description, parameter, isLookup, request, response, headers, errors } = operation;
   const parameters = [
-    ...(hasAddress ? [ADDRESS_PARAMETER] : []),
+    ...(parameter === undefined ? [] : [PATH_PARAMETERS[parameter]]),
     ...(isLookup ? [includeObject(labels), DAY_PARAMETER, LANGUAGE_PARAMETER] : []),
   ];
   return {
@@ -152,17 +160,17 @@ function operationObject(operation: Operation, needsKey: boolean, labels: readon
     responses: {
       [response.status ?? 200]: {
         description: response.description,
-        ...(isLookup ? { headers: headerReferences(LOOKUP_HEADERS) } : {}),
-        content: 'schema' in response ? jsonContent(response.schema) : { [response.media]: {} },
+        ...headersObject(isLookup ? LOOKUP_HEADERS : (headers ?? [])),
+        ...contentObject(response),
       },
-      ...errorResponses(needsKey ? [...errors, ...KEY_ERRORS] : errors),
+      ...errorResponses(needsKey ? [...errors, ...KEY_ERRORS] : errors, headers),
     },
   };
 }
 
 function paths(labels: readonly string[]): Record<string, object> {
   const described: Record<string, object> = {};
-  for (const { path, method, needsKey, operation } of Object.values<Route>(ROUTES)) {
+  for (const { path, method, needsKey, operation } of [...Object.values<Route>(ROUTES), FORWARD_AUTH]) {
     if (operation === undefined) continue;
     const name = path.replace(/:(\w+)/g, '{$1}');
     described[name] = { ...described[name], [method.toLowerCase()]: operationObject(operation, needsKey, labels) };
@@ -249,6 +257,12 @@ export function openApiDocument(baseUrls: BaseUrls, manifest?: Manifest, labels:
           schema: { type: 'integer', minimum: 0 },
         },
         'X-Database-Release': { description: 'Id of the release that answered.', schema: { type: 'string' } },
+        'X-Country-Code': {
+          description: 'The code of the country of the client; empty if it is not known.',
+          schema: { type: 'string' },
+        },
+        'X-In-EU': { description: '`true` or `false`; empty without a country.', schema: { type: 'string' } },
+        'X-ASN': { description: 'Number of the autonomous system; empty if unknown.', schema: { type: 'string' } },
         'X-Served-By': { description: 'The region, if the server has one.', schema: { type: 'string' } },
       },
       schemas,

@@ -10,6 +10,7 @@ export const TAGS = {
   Lookup: 'Countries of addresses.',
   Keys: 'Keys that people make for themselves, if the operator opened sign-up.',
   Server: 'State and data of the server. No key is needed.',
+  Gate: 'For reverse proxies, if the server has rules of `--forward-auth`. No key is needed.',
 } as const;
 
 export type Tag = keyof typeof TAGS;
@@ -20,14 +21,16 @@ export interface Operation {
   tag: Tag;
   summary: string;
   description: string;
-  /** The path has the parameter `ip`. */
-  hasAddress?: true;
+  /** The parameter of the path. */
+  parameter?: 'ip' | 'name';
   /** The name in schemas/wire.schema.json of the request body, if there is one. */
   request?: string;
-  /** What success means, its status (200 by default), and the name of its schema, or the type of what is no JSON. */
-  response: { description: string; status?: 201 } & ({ schema: string } | { media: string });
+  /** What success means, its status (200 by default), and the name of its schema, or the type of what is no JSON; neither without a body. */
+  response: { description: string; status?: 201; schema?: string; media?: string };
   /** Whether the response has the headers of a lookup. */
   isLookup?: true;
+  /** Names of other headers that all responses have. */
+  headers?: readonly string[];
   /** Errors beside those of every route that needs a key. */
   errors: readonly WireError[];
 }
@@ -81,7 +84,7 @@ export const ROUTES = {
       isLookup: true,
       summary: 'Look up an address',
       description: 'An IPv6 address is written in the path as it is; percent-encoding also works.',
-      hasAddress: true,
+      parameter: 'ip',
       response: { description: 'The result. An address without a country has nulls.', schema: 'LookupResult' },
       errors: ['invalid_address', 'include_unknown', 'lang_unknown', ...DAY_ERRORS],
     },
@@ -138,7 +141,7 @@ export const ROUTES = {
       tag: 'Lookup',
       summary: 'Show the history of an address',
       description: `The periods in which it had one answer, as far as the server keeps its history. It counts as ${HISTORY_COST} addresses against the rate limit, or as all of a lower one.`,
-      hasAddress: true,
+      parameter: 'ip',
       response: { description: 'The periods, the oldest first.', schema: 'History' },
       errors: ['invalid_address', 'history_busy'],
     },
@@ -244,6 +247,24 @@ export const ROUTES = {
 } as const satisfies Record<string, Route>;
 
 export type RouteName = keyof typeof ROUTES;
+
+/** Only servers with rules have it. It answers all methods, and all paths below its own. */
+export const FORWARD_AUTH: Route = {
+  method: 'GET',
+  path: '/forward-auth/:name',
+  needsKey: false,
+  operation: {
+    id: 'forwardAuth',
+    tag: 'Gate',
+    summary: 'May this client go on?',
+    description:
+      'For `auth_request` of nginx, ForwardAuth of Traefik, `forward_auth` of Caddy and `ext_authz` of Envoy. Any method, also for paths below it; the query is ignored. The client is the right-most address in `X-Forwarded-For` that is not a trusted proxy.',
+    parameter: 'name',
+    response: { description: 'Yes. Without a body.' },
+    headers: ['X-Country-Code', 'X-In-EU', 'X-ASN'],
+    errors: ['client_refused', 'client_unknown', 'not_found', 'no_database'],
+  },
+};
 
 /** What the method of a route adds to `Allow`. */
 const ALLOWED = { GET: 'GET, HEAD', POST: 'POST', DELETE: 'DELETE' } as const;

@@ -1,4 +1,5 @@
 /** `ipatlas report`: what the build of a release did, as text, JSON or one HTML page. */
+import { countryNames } from '../country/names.js';
 import { formatSize, formatSizeUnit } from '../database/diff.js';
 import { CURRENT_LINK, namedRelease } from '../database/release.js';
 import { EXIT, misuse } from '../errors.js';
@@ -8,7 +9,7 @@ import { describeRelease, type ReleaseReport, reportJson } from '../report/relea
 import { countsText, outcomeText, reportPage } from '../report/report-page.js';
 import { gateText, isExceeded, stepText } from '../report/stored-report.js';
 import { grouped, percent, table } from '../text-table.js';
-import { type Command, factLines, type Invocation, outputPath, print } from './command.js';
+import { type Command, factLines, type Invocation, LANG_FLAG, outputPath, print, text } from './command.js';
 import { writePage } from './diff.js';
 
 function gatesText({ stored }: ReleaseReport): string {
@@ -43,7 +44,7 @@ function sourcesText({ sources, manifest }: ReleaseReport): string {
   return table([head, ...rows], [2, 3, 5]) + missing.join('');
 }
 
-function changesText({ before, deltas }: Changes): string {
+function changesText({ before, deltas, nameOf }: Changes): string {
   const parts = deltas.map((delta) => {
     const { family } = delta;
     const countries = changedCountries(delta);
@@ -51,7 +52,7 @@ function changesText({ before, deltas }: Changes): string {
     const rows = countries.slice(0, COUNTRIES_SHOWN).map((country) => {
       const { code, after, before, kept } = country;
       const sizes = [before, before - kept, after - kept, after].map((size) => formatSize(family, size));
-      return [code, ...sizes, percent(changedShare(country))];
+      return [`${code} ${nameOf(code, '')}`.trim(), ...sizes, percent(changedShare(country))];
     });
     const blocks = largestBlocks(family, delta).map(({ cidr, from, to }) => [`  ${cidr}`, from, '→', to]);
     return [
@@ -88,7 +89,10 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   if (values.json === true && values.html !== undefined) {
     throw misuse('give --json or --html, not both');
   }
-  const report = describeRelease(dataDir, namedRelease(dataDir, positionals[0] ?? CURRENT_LINK));
+  const lang = text(values, 'lang');
+  if (lang !== undefined && values.json === true) throw misuse('--json has no names; leave out --lang');
+  const names = countryNames(lang ?? 'en', '--lang');
+  const report = describeRelease(dataDir, namedRelease(dataDir, positionals[0] ?? CURRENT_LINK), Date.now(), names);
   if (values.html !== undefined) await writePage(outputPath(values, 'html'), reportPage(report));
   else if (values.json === true) await print(`${JSON.stringify(reportJson(report))}\n`);
   else await print(reportText(report));
@@ -106,6 +110,7 @@ id of a release (also of a refused one), "current" (default), or a directory of 
       help: 'write one HTML page with a map, which needs no other file and makes no request; - is standard output',
     },
     json: { help: 'print the facts as JSON' },
+    lang: LANG_FLAG,
   },
   examples: {
     'ipatlas report': 'the build of the current release',

@@ -8,7 +8,7 @@ const SHORT: readonly string[] = ['HK', 'MO'];
 export type CountryNames = (code: string, name: string) => string;
 
 /**
- * Returns the names of a language. Those of English are the package's own.
+ * Returns the names of a language, as {@link namesIn}.
  *
  * @param tag a language tag (BCP 47), such as `de`, `pt-BR` or `zh-Hant`
  * @param option how messages call the tag
@@ -21,6 +21,11 @@ export function countryNames(tag: string, option: string): CountryNames {
       `${option} is ${JSON.stringify(tag)}; write the tag of a language that has names here, such as de, pt-BR or zh-Hant`,
     );
   }
+  return namesIn(language);
+}
+
+/** Returns the names of a language that {@link namedLanguage} returned. Those of English are the package's own. */
+export function namesIn(language: string): CountryNames {
   if (/^en\b/i.test(language)) return (_, name) => name;
   const names = (style: 'long' | 'short') =>
     new Intl.DisplayNames([language], { type: 'region', style, fallback: 'none' });

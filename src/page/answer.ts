@@ -11,8 +11,12 @@ const LONG_NAME = 24;
  * @param whose address it is, at the beginning of a sentence
  * @param day of the answer; empty for now
  * @param hasHistory whether the server may know earlier answers
+ * @param lang the language of the country's name
  */
-export function answerHtml(result: Result, { whose = 'This address', day = '', hasHistory = false }): Html {
+export function answerHtml(
+  result: Result,
+  { whose = 'This address', day = '', hasHistory = false, lang = 'en' },
+): Html {
   const { ip, country, country_code, is_eu, asn, as_name, network } = result;
   const subject = day === '' ? whose : `On ${day}, this address`;
   const kind = kindText(result);
@@ -21,7 +25,7 @@ export function answerHtml(result: Result, { whose = 'This address', day = '', h
     ? html`<p class="union member">in the European Union</p>`
     : html`<p class="union">not in the European Union</p>`;
   return html`<p class="eyebrow">${country === null ? subject : `${subject} ${verb} in`}</p>
-<p class="country${country !== null && country.length > LONG_NAME ? ' long' : ''}">${country ?? 'No country'}</p>
+<p class="country${country !== null && country.length > LONG_NAME ? ' long' : ''}">${country === null ? 'No country' : nameHtml(country, lang)}</p>
 ${country === null ? html`<p class="union">private, reserved or not allocated</p>` : union}
 <dl>
 <dt>Address</dt><dd><code id="answer-ip">${ip}</code> <button type="button" class="copy script-only" data-copy="answer-ip">copy<span class="only-spoken"> the address</span></button></dd>
@@ -45,11 +49,16 @@ function kindText({ anycast, kind, operator }: Result): string {
     .join(', ');
 }
 
-/** Returns the periods of an address, the latest first. */
-export function historyHtml(periods: readonly Period[]): Html {
+/** Returns the name of a country. Texts around it have another language, which may be written in the other direction. */
+function nameHtml(name: string, lang: string): Html {
+  return lang === 'en' ? html`${name}` : html`<bdi lang="${lang}">${name}</bdi>`;
+}
+
+/** Returns the periods of an address, the latest first. @param lang the language of the countries' names */
+export function historyHtml(periods: readonly Period[], lang: string): Html {
   const rows = periods.toReversed().map(({ from, to, error, country, is_eu }) => {
     const days = to === null ? html`since ${from}` : from === to ? from : html`${from} to ${to}`;
-    return html`<li><span>${days}</span> <b>${error ?? country ?? 'no country'}</b>${is_eu ? ', in the Union' : ''}</li>`;
+    return html`<li><span>${days}</span> <b>${country == null ? (error ?? 'no country') : nameHtml(country, lang)}</b>${is_eu ? ', in the Union' : ''}</li>`;
   });
   return html`<ol tabindex="0" aria-label="Periods, the latest first">${rows.length === 0 ? html`<li>No history is kept here.</li>` : rows}</ol>`;
 }

@@ -48,6 +48,7 @@ export class BatchView {
   /** Null if the server has no networks, or browsers must not load them. */
   readonly #networks = document.getElementById('networks') as HTMLInputElement | null;
   readonly #script: string;
+  readonly #lang: string;
   #worker: Worker | undefined;
   readonly #table: RowTable;
   /** A file, or text that is too long for the field; and how to call it. */
@@ -63,9 +64,10 @@ export class BatchView {
   #shownDone = 0;
   #endCountDown = (): void => {};
 
-  /** @param script of the worker, which is loaded when it is needed */
-  constructor(script: string) {
+  /** @param script of the worker, which is loaded when it is needed; @param lang the language of the countries' names */
+  constructor(script: string, lang: string) {
     this.#script = script;
+    this.#lang = lang;
     this.#table = new RowTable(byId('table'), {
       onNeed: (block) => this.#send({ do: 'rows', view: this.#view, block }),
       onSort: () => this.#select(),
@@ -199,7 +201,7 @@ export class BatchView {
     this.#shownDone = 0;
     const db = this.#db === '' ? undefined : new URL(this.#db, document.baseURI).href;
     const source = this.#source?.content ?? new Blob([this.#text.value]);
-    this.#send({ do: 'start', source, db, base: document.baseURI, log: this.#log.value });
+    this.#send({ do: 'start', source, db, base: document.baseURI, log: this.#log.value, lang: this.#lang });
   }
 
   /** Tells how far it is. @param live a part that changes each second and is not read out again */

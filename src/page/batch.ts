@@ -90,7 +90,7 @@ async function yieldToMessages(): Promise<void> {
 }
 
 export class Batch {
-  readonly entries = new Entries();
+  readonly entries: Entries;
   readonly #source: Blob;
   readonly #limit: number;
   /** The name of the log; empty to recognize the text. */
@@ -104,8 +104,10 @@ export class Batch {
   /**
    * @param limit addresses to find at most; the rest of the text is ignored
    * @param log a name of data/logs.json; `all` for all addresses; empty to recognize the text
+   * @param lang the language of the names of countries
    */
-  constructor(source: Blob, limit: number, log = '') {
+  constructor(source: Blob, limit: number, log = '', lang = 'en') {
+    this.entries = new Entries(lang);
     this.#source = source;
     this.#limit = limit;
     this.#log = log;

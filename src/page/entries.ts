@@ -1,6 +1,7 @@
 /** The addresses of a batch with their results, in columns: a million of them take some 30 MB. */
 import { formatIPv4, formatIPv6Full } from '../address/format.js';
 import { parseAddress } from '../address/parse.js';
+import { type CountryNames, namesIn } from '../country/names.js';
 import type { Country } from '../database/results.js';
 import type { CountryCount, Row } from './results.js';
 
@@ -48,10 +49,18 @@ export class Entries {
   readonly #list: Country[] = [];
   readonly #counts: number[] = [];
   readonly #numbers = new Map<Country, number>();
+  readonly #nameOf: CountryNames;
+  readonly #order: Intl.Collator;
   /** Texts that are not addresses, and addresses that were looked up so far. */
   invalid = 0;
   located = 0;
   inUnion = 0;
+
+  /** @param lang the language of the names of countries, by whose rules they are sorted */
+  constructor(lang: string) {
+    this.#nameOf = namesIn(lang);
+    this.#order = new Intl.Collator(lang);
+  }
 
   /** Adds an entry that is not looked up yet. @param text up to 100 characters */
   add(line: number, text: string, isAddress: boolean): void {
@@ -86,7 +95,9 @@ export class Entries {
     }
     let number = this.#numbers.get(country);
     if (number === undefined) {
-      number = this.#list.push(country) - 1;
+      const { country: name, country_code: code } = country;
+      const named = name === null || code === null ? country : { ...country, country: this.#nameOf(code, name) };
+      number = this.#list.push(named) - 1;
       this.#numbers.set(country, number);
       this.#counts.push(0);
     }
@@ -115,7 +126,7 @@ export class Entries {
       const count = this.#counts[number]! + (known?.count ?? 0);
       byCode.set(country_code, { code: country_code ?? undefined, name: country ?? 'No country', isEu: is_eu, count });
     }
-    return [...byCode.values()].sort((a, b) => b.count - a.count || (a.name < b.name ? -1 : 1));
+    return [...byCode.values()].sort((a, b) => b.count - a.count || this.#order.compare(a.name, b.name));
   }
 
   /**
@@ -185,12 +196,12 @@ export class Entries {
 
   /** Orders by name or membership; addresses without a country come after those with one, other texts last. */
   #byCountry(column: 'country' | 'union'): (a: number, b: number) => number {
-    const names = this.#list.map(({ country }) => country).sort((a, b) => ((a ?? '\uffff') < (b ?? '\uffff') ? -1 : 1));
+    const names = this.#list.flatMap(({ country }) => country ?? []).sort(this.#order.compare);
     const places = this.#list.map(({ country, is_eu }) => {
-      if (country === null) return names.length;
+      if (country === null) return names.length + 1;
       return column === 'country' ? names.indexOf(country) : is_eu ? 0 : 1;
     });
-    const place = (at: number): number => places[this.#countries[at]!] ?? names.length + 1;
+    const place = (at: number): number => places[this.#countries[at]!] ?? names.length + 2;
     return (a, b) => place(a) - place(b);
   }
 }

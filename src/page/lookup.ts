@@ -1,11 +1,21 @@
 /** The script of the first page: it completes what the server has rendered. */
+import { namesIn } from '../country/names.js';
 import { answerHtml, historyHtml, INVALID_ADDRESS, NO_DATABASE, type Notice, noticeHtml } from './answer.js';
 import { BatchView } from './batch-view.js';
 import { button, byId, countDown, element, startCopying } from './dom.js';
 import { loadDrawing, WorldMap } from './map.js';
 import { problemOf, RequestError } from './problems.js';
-import type { Result } from './results.js';
+import type { Period, Result } from './results.js';
 import { historyOf, isAbort, lookUp, lookUpSelf } from './service.js';
+
+const { assets, lang = 'en' } = byId('main').dataset;
+const nameOf = namesIn(lang);
+
+/** Returns an answer with the name of its country in the visitor's language. */
+function named<Answer extends Result | Period>(answer: Answer): Answer {
+  const { country, country_code } = answer;
+  return country == null || country_code == null ? answer : { ...answer, country: nameOf(country_code, country) };
+}
 
 /** The large answer: one at a time, and none while another is asked for. */
 class Answer {
@@ -43,7 +53,7 @@ class Answer {
     try {
       const onWait = (seconds: number): void => tell(`Too many lookups. It goes on in ${seconds} s.`);
       const periods = await historyOf(pressed.dataset.history!, new AbortController().signal, onWait);
-      place.innerHTML = historyHtml(periods).text;
+      place.innerHTML = historyHtml(periods.map(named), lang).text;
     } catch (error) {
       tell(problemOf(error));
     }
@@ -100,7 +110,7 @@ class Answer {
         this.#show(noticeHtml(address, INVALID_ADDRESS).text, '');
       } else {
         const hasHistory = this.#day !== null;
-        this.#show(answerHtml(result, { day, hasHistory }).text, result.country_code ?? '');
+        this.#show(answerHtml(named(result), { day, hasHistory, lang }).text, result.country_code ?? '');
       }
     } catch (error) {
       // A newer lookup is running.
@@ -135,7 +145,7 @@ async function startSingleStack(id: string): Promise<void> {
     shown.textContent = 'none';
     return;
   }
-  shown.replaceChildren(element('code', result.ip), ` ${result.country ?? 'no country'}`);
+  shown.replaceChildren(element('code', result.ip), ` ${named(result).country ?? 'no country'}`);
 }
 
 async function start(): Promise<void> {
@@ -144,14 +154,13 @@ async function start(): Promise<void> {
   answer.listen();
   void startSingleStack('own-ipv4');
   void startSingleStack('own-ipv6');
-  const { assets } = byId('main').dataset;
-  const batch = document.getElementById('batch') === null ? undefined : new BatchView(`${assets}/worker.js`);
+  const batch = document.getElementById('batch') === null ? undefined : new BatchView(`${assets}/worker.js`, lang);
   const drawing = await loadDrawing(`${assets}/world.svg`);
   if (drawing === undefined) return;
-  answer.useMap(new WorldMap(byId('answer-map'), drawing, { label: 'Map of the answer' }));
+  answer.useMap(new WorldMap(byId('answer-map'), drawing, { label: 'Map of the answer', nameOf }));
   if (batch === undefined) return;
   const onPick = (code: string): void => batch.filterBy(code);
-  batch.useMap(new WorldMap(byId('batch-map'), drawing, { label: 'Map of the addresses by country', onPick }));
+  batch.useMap(new WorldMap(byId('batch-map'), drawing, { label: 'Map of the addresses by country', nameOf, onPick }));
 }
 
 void start();

@@ -1,4 +1,5 @@
 /** The world map: colors countries by level, tells about the one under the pointer or the focus, and zooms. */
+import type { CountryNames } from '../country/names.js';
 import { button, element, numberText } from './dom.js';
 import { type CountryCount, LEVELS, levelOf, levelStarts } from './results.js';
 
@@ -34,6 +35,8 @@ const DOT_SHARE = 0.012;
 const DRAG_PX = 4;
 
 export interface MapOptions {
+  /** The names to show, from the English ones of the drawing. */
+  nameOf: CountryNames;
   /** For assistive technology. */
   label: string;
   /** Called with the code of a country that was clicked. Without it, countries cannot be clicked. */
@@ -59,7 +62,7 @@ export class WorldMap {
    * @param container receives the map
    * @param drawing elements with the attribute `data-country`, each with a title; it is copied
    */
-  constructor(container: HTMLElement, drawing: SVGSVGElement, { label, onPick }: MapOptions) {
+  constructor(container: HTMLElement, drawing: SVGSVGElement, { label, nameOf, onPick }: MapOptions) {
     const svg = drawing.cloneNode(true) as SVGSVGElement;
     this.#svg = svg;
     this.#onPick = onPick;
@@ -74,11 +77,12 @@ export class WorldMap {
     this.#region = this.#world;
     for (const shape of svg.querySelectorAll<SVGGraphicsElement>('[data-country]')) {
       const title = shape.querySelector('title');
-      const name = title?.textContent ?? shape.dataset.country!;
+      const code = shape.dataset.country!;
+      const name = nameOf(code, title?.textContent ?? code);
       // A title would be shown as a tooltip of the browser besides the label.
       title?.remove();
       shape.setAttribute('role', onPick === undefined ? 'img' : 'button');
-      this.#shapes.set(shape.dataset.country!, { element: shape, name, count: 0 });
+      this.#shapes.set(code, { element: shape, name, count: 0 });
     }
     this.#dots = [...svg.querySelectorAll('circle')];
     this.#codes = [...this.#shapes.keys()].sort((a, b) => (this.#name(a) < this.#name(b) ? -1 : 1));

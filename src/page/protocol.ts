@@ -7,8 +7,8 @@ import type { DownloadFormat, Row } from './results.js';
 export const ROWS_PER_BLOCK = 200;
 
 export type ToWorker =
-  /** Looks up a text. `db` is the URL of the database for the browser; without it, the server is asked. `base` is the URL of the page; `log` as of `Batch`. */
-  | { do: 'start'; source: Blob; db: string | undefined; base: string; log: string }
+  /** Looks up a text. `db` is the URL of the database for the browser; without it, the server is asked. `base` is the URL of the page; `log` and `lang` as of `Batch`. */
+  | { do: 'start'; source: Blob; db: string | undefined; base: string; log: string; lang: string }
   /** Adds the networks of this URL to all rows, or none. */
   | { do: 'networks'; url: string | undefined }
   /** Goes on with what was canceled or failed. */

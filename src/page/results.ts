@@ -21,6 +21,7 @@ export interface Period {
   from: string;
   to: string | null;
   country?: string | null;
+  country_code?: string | null;
   is_eu?: boolean;
   /** Instead of an answer: nothing is known. */
   error?: string;

@@ -123,7 +123,7 @@ globalThis.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
     case 'start':
       setBase(data.base);
       db = data.db;
-      batch = new Batch(data.source, db === undefined ? MAX_PAGE_BATCH : MAX_BROWSER_BATCH, data.log);
+      batch = new Batch(data.source, db === undefined ? MAX_PAGE_BATCH : MAX_BROWSER_BATCH, data.log, data.lang);
       selected = new Uint32Array();
       void run(batch);
       break;

@@ -1,5 +1,6 @@
 /** What differs between two releases, as reports show it: by country, by pair of results, and the largest blocks. */
 import type { Family } from '../address/parse.js';
+import type { CountryNames } from '../country/names.js';
 import { type CountryTotals, computeDelta, type Delta } from '../database/delta.js';
 import { type CountryChange, countryChanges, rangeList } from '../database/diff.js';
 import type { Manifest } from '../database/release.js';
@@ -19,8 +20,8 @@ export interface Changes {
   after: Manifest;
   /** Countries whose name or EU membership differs. */
   countries: CountryChange[];
-  /** English names by code, of both releases. */
-  names: ReadonlyMap<string, string>;
+  /** Returns the name of a country; `name` is the one of a country that neither release has. */
+  nameOf: CountryNames;
   /** IPv4, then IPv6. */
   deltas: readonly Delta[];
 }
@@ -34,18 +35,24 @@ function namesOf({ records }: RangeFile): [code: string, name: string][] {
  *
  * @param beforeDir directory of the earlier release
  * @param afterDir directory of the later release
+ * @param namesOfLanguage the names to show, from the English ones
  * @throws AtlasError if one of them is missing or damaged
  */
-export function compareReleases(beforeDir: string, afterDir: string): Changes {
+export function compareReleases(
+  beforeDir: string,
+  afterDir: string,
+  namesOfLanguage: CountryNames = (_, name) => name,
+): Changes {
   const [{ manifest: beforeManifest, file: before }, { manifest: afterManifest, file: after }] = [
     openReleaseRanges(beforeDir),
     openReleaseRanges(afterDir),
   ];
+  const names = new Map([...namesOf(before), ...namesOf(after)]);
   return {
     before: beforeManifest,
     after: afterManifest,
     countries: countryChanges(before, after),
-    names: new Map([...namesOf(before), ...namesOf(after)]),
+    nameOf: (code, name) => namesOfLanguage(code, names.get(code) ?? name),
     deltas: ([4, 6] as const).map((family) => computeDelta(rangeList(before, family), rangeList(after, family))),
   };
 }

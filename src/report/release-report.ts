@@ -1,4 +1,5 @@
 /** What a report says about a release: its origin, its stages, its gates, the age of its sources, and what changed. */
+import type { CountryNames } from '../country/names.js';
 import { ageDays, ageText, changeRate, releaseAge } from '../database/age.js';
 import { type Manifest, type ManifestInput, namedRelease, readManifest } from '../database/release.js';
 import { hasCode, orElse } from '../errors.js';
@@ -48,9 +49,15 @@ function keptRelease(dataDir: string, id: string): string | undefined {
  * @param dataDir the data directory, which has the release to compare with
  * @param dir directory of the release
  * @param now milliseconds since 1970, for ages
+ * @param names as for {@link compareReleases}
  * @throws AtlasError if a release or its report is damaged
  */
-export function describeRelease(dataDir: string, dir: string, now: number = Date.now()): ReleaseReport {
+export function describeRelease(
+  dataDir: string,
+  dir: string,
+  now: number = Date.now(),
+  names?: CountryNames,
+): ReleaseReport {
   const manifest = readManifest(dir);
   const stored = readStoredReport(dir);
   const days = ageDays(releaseAge(manifest, now));
@@ -71,7 +78,7 @@ export function describeRelease(dataDir: string, dir: string, now: number = Date
       return { ...read, data_date, data_date_evidence, age_days };
     }),
     comparedWith: previous,
-    changes: previousDir === undefined ? undefined : compareReleases(previousDir, dir),
+    changes: previousDir === undefined ? undefined : compareReleases(previousDir, dir, names),
   };
 }
 

@@ -109,7 +109,7 @@ function countryBar({ before, after, kept }: CountryDelta, most: bigint): Html {
   return html`<svg class="bar" viewBox="0 0 ${BAR} 10" preserveAspectRatio="none" aria-hidden="true"><rect class="axis" x="${half - 0.5}" width="1" height="10"/><rect class="loss" x="${(half - lost).toFixed(1)}" width="${lost.toFixed(1)}" height="10"/><rect class="gain" x="${half}" width="${gained.toFixed(1)}" height="10"/></svg>`;
 }
 
-function familySection(delta: Delta, names: ReadonlyMap<string, string>): Html {
+function familySection(delta: Delta, nameOf: Changes['nameOf']): Html {
   const { family, assigned, changed, lost, gained, pairs } = delta;
   const countries = changedCountries(delta);
   const unit = formatSizeUnit(family);
@@ -135,7 +135,7 @@ ${tableOf(
     ['Lost and gained'],
   ],
   shown.map((country) => [
-    `${country.code} ${names.get(country.code) ?? ''}`,
+    `${country.code} ${nameOf(country.code, '')}`,
     size(country.before),
     size(country.before - country.kept),
     size(country.after - country.kept),
@@ -170,7 +170,7 @@ function changesSection(changes: Changes): Html {
   return html`<p>Color: the share of a country's addresses that changed, IPv4 or IPv6, whichever is larger.</p>
 ${changesMap(changes)}
 ${renamedSection(changes)}
-${changes.deltas.map((delta) => familySection(delta, changes.names))}`;
+${changes.deltas.map((delta) => familySection(delta, changes.nameOf))}`;
 }
 
 function noChangesText({ stored, comparedWith }: ReleaseReport): string {

@@ -29,7 +29,7 @@ function legend(): Html {
  * Returns the map. A country has the color of the larger of its two shares of changed addresses, IPv4 and IPv6; its title
  * has both.
  */
-export function changesMap({ deltas, names }: Changes): Html {
+export function changesMap({ deltas, nameOf }: Changes): Html {
   const svg = readFileSync(packageFile('dist/page/world.svg'), 'utf8').replaceAll(
     /data-country="([A-Z]{2})"([^>]*)><title>([^<]*)<\/title>/g,
     (_, code: string, attributes: string, name: string) => {
@@ -40,8 +40,8 @@ export function changesMap({ deltas, names }: Changes): Html {
       const known = shares.flatMap(({ share }) => share ?? []);
       const parts = shares.map(({ family, share }) => `IPv${family}: ${share === undefined ? 'none' : percent(share)}`);
       const level = known.length === 0 ? '' : ` class="level${levelOf(Math.max(...known))}"`;
-      const title = `${names.has(code) ? escapeHtml(names.get(code)!) : name}, ${parts.join(', ')}`;
-      return `data-country="${code}"${level}${attributes}><title>${title}</title>`;
+      const title = `${nameOf(code, name)}, ${parts.join(', ')}`;
+      return `data-country="${code}"${level}${attributes}><title>${escapeHtml(title)}</title>`;
     },
   );
   const labeled = svg.replace('aria-label="World map"', 'aria-label="World map of the changes by country"');

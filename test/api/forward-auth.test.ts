@@ -1,9 +1,8 @@
 /** Forward auth: the decisions, against other ways to ask for the same, and proxies that ask. */
 import type { ChildProcess } from 'node:child_process';
-import { chmodSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync } from 'node:fs';
 import { createServer, METHODS } from 'node:http';
 import { type AddressInfo, BlockList, isIPv6 } from 'node:net';
-import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { gateOf, parseGateRule } from '../../src/api/forward-auth.js';
@@ -12,8 +11,7 @@ import { RequestMetrics } from '../../src/api/metrics.js';
 import { ServedRelease } from '../../src/api/releases/served-release.js';
 import { readSettings } from '../../src/cli/serve.js';
 import { openDatabase } from '../../src/database/database.js';
-import { packageFile } from '../../src/package-root.js';
-import { missingProgram, run, startServer as startProgram, stopServer, testWith } from '../export/tools.js';
+import { missingProgram, stopServer, testWith } from '../export/tools.js';
 import { type AppChanges, appDeps, portOf, startServer, testApp } from '../support/api.js';
 import { ipatlas } from '../support/in-process.js';
 import { addressesNear } from '../support/near-addresses.js';
@@ -22,6 +20,7 @@ import { freePort } from '../support/ports.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { exchange, until } from '../support/serve.js';
 import { startService } from '../support/service.js';
+import { startCaddy, startNginx } from './gate-proxies.js';
 
 let dataDir: string;
 let withoutNetworks: string;
@@ -201,13 +200,6 @@ it('forward auth, filter, export cidr and a lookup agree for random addresses an
   served.close();
 });
 
-/** Returns a block of code from docs/gate.md, with the ports of a test. */
-function documented(language: string, ports: Record<string, number>): string {
-  const text = readFileSync(packageFile('docs/gate.md'), 'utf8');
-  const [, code] = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'ms').exec(text)!;
-  return Object.entries(ports).reduce((all, [from, to]) => all.replaceAll(`:${from}`, `:${to}`), code!);
-}
-
 describe('proxies with the configuration of docs/gate.md', () => {
   let gate: ApiHttpServer | undefined;
   let program: ChildProcess | undefined;
@@ -263,25 +255,7 @@ describe('proxies with the configuration of docs/gate.md', () => {
 
   testWith(missingProgram('nginx', 'nginx', ['-v']), 'nginx', async () => {
     const [port, gatePort] = [await freePort(), await startGate()];
-    const locations = documented('nginx', { 8080: gatePort, 3000: sitePort });
-    const config = join(dataDir, 'nginx.conf');
-    const socket = join(dataDir, 'nginx.sock');
-    const user = process.getuid?.() === 0 ? 'user root;' : '';
-    writeFileSync(
-      config,
-      `${user} daemon off; worker_processes 1; pid ${dataDir}/nginx.pid; error_log stderr crit; events {}
-http {
-  access_log off; client_body_temp_path ${dataDir}; proxy_temp_path ${dataDir}; fastcgi_temp_path ${dataDir};
-  uwsgi_temp_path ${dataDir}; scgi_temp_path ${dataDir};
-  server {
-    listen 127.0.0.1:${port}; listen [::1]:${port}; listen unix:${socket};
-    set_real_ip_from 127.0.0.1; set_real_ip_from ::1; real_ip_header X-Test-Client;
-    ${locations}
-  }
-}
-`,
-    );
-    program = await startProgram('nginx', ['-e', 'stderr', '-c', config], socket);
+    program = await startNginx(dataDir, [{ port, gatePort, sitePort }]);
     // Without the header of the test, nginx reports this process, whatever X-Forwarded-For claims.
     for (const headers of [FORGED, { ...FORGED, 'X-Forwarded-For': '193.0.0.1' }])
       expect((await fetch(`http://127.0.0.1:${port}/`, { headers, method: 'POST', body: 'x' })).status).toBe(403);
@@ -293,22 +267,16 @@ http {
   testWith(missingProgram('caddy', 'caddy', ['version']), 'Caddy', async () => {
     const [port, gatePort] = [await freePort(), await startGate()];
     const url = `http://127.0.0.1:${port}`;
-    const admin = join(dataDir, 'caddy.sock');
-    const start = async (configuration: string): Promise<void> => {
-      const config = join(dataDir, 'Caddyfile');
-      writeFileSync(config, `{\n\tadmin unix/${admin}\n\tstorage file_system ${dataDir}/caddy\n}\n${configuration}`);
-      expect(run('caddy', ['validate', '--config', config, '--adapter', 'caddyfile'])).toMatchObject({ status: 0 });
-      program = await startProgram('caddy', ['run', '--config', config, '--adapter', 'caddyfile'], admin);
+    const start = async (trustsTest: boolean): Promise<void> => {
+      program = await startCaddy(dataDir, [{ port, gatePort, sitePort }], trustsTest);
       await until(() => fetch(url).catch(() => undefined), 'the start of Caddy');
     };
-    const configuration = documented('caddyfile', { 8080: gatePort, 3000: sitePort, 8081: port });
-    await start(configuration);
+    await start(false);
     // Caddy reports this process, whatever X-Forwarded-For claims.
     for (const headers of [FORGED, { ...FORGED, 'X-Forwarded-For': '193.0.0.1' }])
       expect((await fetch(url, { headers, method: 'POST', body: 'x' })).status).toBe(403);
     await stopServer(program);
-    rmSync(admin, { force: true });
-    await start(configuration.replace('uri /', 'trusted_proxies 127.0.0.1/32 ::1/128\n\t\t\turi /'));
+    await start(true);
     await compare(url, 'X-Forwarded-For', gatePort, 502);
   });
 });

@@ -49,6 +49,22 @@ describe('GET /', () => {
     expect((await get('/data')).body).toContain(manifest.id);
   });
 
+  it.each([
+    [undefined, 'United States'],
+    ['de-DE,de;q=0.9,en;q=0.8', '<bdi lang="de-DE">Vereinigte Staaten</bdi>'],
+    ['en;q=0.5, pl', '<bdi lang="pl">Stany Zjednoczone</bdi>'],
+    ['tlh, ja;q=0.9', '<bdi lang="ja">アメリカ合衆国</bdi>'],
+    ['en-GB, de', 'United States'],
+    ['de;q=0, *;q=0.1, x y;q=z, ../../de', 'United States'],
+  ])('names countries in the language that the client accepts: %j', async (accepted, name) => {
+    const headers = accepted === undefined ? HTML : { ...HTML, 'accept-language': accepted };
+    for (const url of ['/', '/?ip=8.8.8.8']) {
+      const { body, headers: sent } = await get(url, headers);
+      expect(body).toContain(`<p class="country">${name}</p>`);
+      expect([sent.vary, sent['cache-control']]).toEqual(['accept, accept-language', 'no-store']);
+    }
+  });
+
   it('is an example at home, marked as such, with the own address as a line below', async () => {
     const { body } = await get('/', HTML, {}, '127.0.0.1');
     expect(body).toContain('<p class="eyebrow">Example: this address is in</p>\n<p class="country">Netherlands</p>');
@@ -257,7 +273,7 @@ describe('GET /attribution', () => {
 
   it('is on the page, escaped and with links', () => {
     const content = { baseUrl: 'http://x', isSeed: false, changeRate: undefined, manifest: { ...manifest, inputs } };
-    const all = { ...content, assets: 'page/1', signUp: false, publicDb: false, keyless: true };
+    const all = { ...content, lang: 'en', assets: 'page/1', signUp: false, publicDb: false, keyless: true };
     const none = { own: undefined, example: undefined, lookup: undefined, ipv4Url: undefined, ipv6Url: undefined };
     const page = dataHtml(all);
     for (const text of [page, lookupHtml({ ...all, ...none })])

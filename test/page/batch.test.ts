@@ -66,7 +66,7 @@ describe('the entries of a batch', () => {
         fc.constantFrom<SortColumn>('line', 'address', 'country', 'union', 'network'),
         fc.boolean(),
         (texts, filter, column, descending) => {
-          const entries = new Entries();
+          const entries = new Entries('en');
           for (const [index, text] of texts.entries()) {
             const isAddress = parseAddress(text, new Uint32Array(4)) !== 0;
             entries.add(index + 1, text, isAddress);

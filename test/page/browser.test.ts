@@ -194,6 +194,32 @@ describe.skipIf(!hasChromium())('the pages', () => {
     expect(problems.filter((text) => !/400/.test(text))).toEqual([]);
   });
 
+  it('names countries in the language of the visitor: answers, history, map, rows and downloads', async () => {
+    const { page, problems } = await open(server.url, { locale: 'de-AT' });
+    await says(page, '#answer', /Example: this address is in.*Niederlande.*in the European Union/s);
+    await withMap(page);
+    await lookUp(page, '8.8.8.8', /Vereinigte Staaten/);
+    await page.click('#answer [data-history]');
+    await says(page, '.history', /Vereinigte Staaten.*Deutschland, in the Union/s);
+    await page.fill('#text', '193.0.0.1\n2a00::1\n10.0.0.1');
+    await page.click('#start');
+    await says(page, '#status', /^Done/);
+    await hasRows(page, [
+      '1|193.0.0.1|Niederlande|yes',
+      '2|2a00::1|Deutschland|yes',
+      '3|10.0.0.1|no country: private|',
+    ]);
+    const label = (map: string) => page.getAttribute(`${map} [data-country=AT]`, 'aria-label');
+    expect([await label('#answer-map'), await label('#batch-map')]).toEqual(['Österreich', 'Österreich']);
+    expect(parse(await downloadOf(page, '#csv'), { columns: true })).toMatchObject([
+      { country: 'Niederlande', country_code: 'NL' },
+      { country: 'Deutschland', country_code: 'DE' },
+      { country: '', country_code: '' },
+    ]);
+    expect(await violations(page)).toEqual([]);
+    expect(problems).toEqual([]);
+  });
+
   it('never shows an old answer beside a new question: pending, offline, rate used up, no database', async () => {
     const { page } = await open();
     let answer: 'wait' | 'offline' | 'rate' | 'database' | 'key' | 'yes' = 'wait';

@@ -5,12 +5,12 @@ import { WIRE_ERRORS } from '../../errors.js';
 import { INCLUDED, INVALID_ADDRESS, type Notice, RATE_USED_UP } from '../../page/answer.js';
 import { isLoopbackAddress } from '../../url.js';
 import { callerOf } from '../caller.js';
-import { type Included, includedMembers } from '../include.js';
+import { type Included, includedMembers, inLanguage } from '../include.js';
 import { openApiDocument, serverUrl } from '../openapi.js';
 import { dataHtml } from '../page/data-html.js';
 import { developersHtml } from '../page/developers-html.js';
 import { lookupHtml, pageText } from '../page/lookup-html.js';
-import { askedLookup, type Page, requestedUrl, wantsHtml } from '../page/page.js';
+import { askedLookup, type Page, pageLanguage, requestedUrl, wantsHtml } from '../page/page.js';
 import { docsHtml, type OpenApi } from '../page/reference-html.js';
 import type { Answers } from '../releases/releases.js';
 import { resultOf } from '../releases/served-release.js';
@@ -52,11 +52,14 @@ export function pageHandlers(context: Context, page: Page) {
     const served = releases.current();
     const shared = contentFor(request);
     if (!wantsHtml(request.headers.accept)) return page.sendText(reply, pageText(shared));
-    const include = served?.database.hasNetworks ? NETWORK_MEMBERS : undefined;
+    const lang = pageLanguage(request.headers['accept-language']);
+    const include = inLanguage(served?.database.hasNetworks ? NETWORK_MEMBERS : undefined, lang) as
+      | Included
+      | undefined;
     const resultFor = (address: string): LookupResult | undefined =>
       shared.keyless ? served && resultOf(served.answer(address, include)) : undefined;
     const own = resultFor(callerOf(request));
-    const content = { ...shared, own, example: resultFor(EXAMPLE_ADDRESS), lookup: undefined };
+    const content = { ...shared, lang, own, example: resultFor(EXAMPLE_ADDRESS), lookup: undefined };
     const asked = askedLookup(request.raw.url!);
     if (asked === undefined || served === undefined) return page.sendHtml(reply, lookupHtml(content));
     if (!shared.keyless) return responder.error(reply, 'keyless_off');

@@ -18,12 +18,14 @@ export interface FrameContent {
   path: keyof typeof PAGES;
   /** Name of the script in the folder, without `.js`. */
   script: string | undefined;
+  /** The language of the names of countries, for the script. */
+  lang?: string;
 }
 
 /** The mark: meridians and parallels, and one cell in the accent. */
 const MARK = html`<svg class="mark" viewBox="0 0 24 24" aria-hidden="true"><path class="cell" d="M9 8.5h6v7H9z"/><path d="M6.5 1.5h11a5 5 0 0 1 5 5v11a5 5 0 0 1-5 5h-11a5 5 0 0 1-5-5v-11a5 5 0 0 1 5-5zM1.5 8.5h21M1.5 15.5h21M9 1.5c-1 7-1 14 0 21M15 1.5c1 7 1 14 0 21"/></svg>`;
 
-export function frame({ title, description, assets, path, script }: FrameContent, main: Html): string {
+export function frame({ title, description, assets, path, script, lang }: FrameContent, main: Html): string {
   const links = Object.entries(PAGES).map(
     ([href, name]) => html`<a href="${href}"${href === path ? html` aria-current="page"` : undefined}>${name}</a>`,
   );
@@ -48,7 +50,7 @@ ${script === undefined ? undefined : html`<script type="module" src="${assets}/$
 <a class="brand" href="./">${MARK}ipatlas</a>
 <nav aria-label="Pages">${links}</nav>
 </header>
-<main id="main" tabindex="-1" data-assets="${assets}">
+<main id="main" tabindex="-1" data-assets="${assets}"${lang === undefined ? undefined : html` data-lang="${lang}"`}>
 ${main}
 </main>
 <footer>

@@ -31,6 +31,8 @@ export interface PageContent {
 
 /** What the first page shows. */
 export interface LookupContent extends PageContent {
+  /** The language of the names of countries. */
+  lang: string;
   /** The result for the visitor's address; undefined if there is none. */
   own: LookupResult | undefined;
   /** Shown if the visitor's address has no country, as at home; undefined without a release. */
@@ -71,17 +73,17 @@ function showsExample({ own, example, lookup }: LookupContent): boolean {
 }
 
 function answer(content: LookupContent): Html {
-  const { own, example, lookup, manifest, isSeed } = content;
+  const { own, example, lookup, manifest, isSeed, lang } = content;
   if (manifest === undefined) {
     return noticeHtml('Not ready', NO_DATABASE);
   }
   if (lookup?.problem !== undefined)
     return noticeHtml(lookup.ip === '' ? 'Nothing was asked' : lookup.ip, lookup.problem);
-  if (lookup?.result !== undefined) return answerHtml(lookup.result, { day: lookup.at, hasHistory: !isSeed });
+  if (lookup?.result !== undefined) return answerHtml(lookup.result, { day: lookup.at, hasHistory: !isSeed, lang });
   if (own === undefined) return noticeHtml('Your address', ['Not known', 'Type an address to look it up.']);
   const hasHistory = !isSeed;
-  if (showsExample(content)) return answerHtml(example!, { whose: 'Example: this address', hasHistory });
-  return answerHtml(own, { whose: 'Your address', hasHistory });
+  if (showsExample(content)) return answerHtml(example!, { whose: 'Example: this address', hasHistory, lang });
+  return answerHtml(own, { whose: 'Your address', hasHistory, lang });
 }
 
 /** The visitor's address of one family, which only a server of that family can see. */
@@ -183,7 +185,7 @@ function credits({ manifest }: LookupContent): Html {
 
 /** Returns the first page. */
 export function lookupHtml(content: LookupContent): string {
-  const { assets, keyless } = content;
+  const { assets, keyless, lang } = content;
   const main = keyless
     ? html`${hero(content)}\n${content.manifest === undefined ? undefined : batch(content)}`
     : html`<h1>Which country is an IP address in, and is it in the European Union?</h1>
@@ -195,6 +197,7 @@ ${facts(content)}`;
       description: 'The country of any IPv4 or IPv6 address, and whether it is in the European Union.',
       assets,
       path: './',
+      lang,
       script: keyless ? 'lookup' : undefined,
     },
     html`${main}\n${credits(content)}`,

@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { namedLanguage } from '../../country/names.js';
 import { AtlasError } from '../../errors.js';
 import { packageFile } from '../../package-root.js';
 import type { BaseUrls } from '../openapi.js';
@@ -19,15 +20,33 @@ const FILE_TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
   '.wasm': 'application/wasm',
 };
-/** Whether a client takes gzip (RFC 9110 section 12.5.3). */
-function acceptsGzip(header: string | string[] | undefined): boolean {
-  return String(header ?? '')
+
+/** Most languages of a request that are looked at. */
+const MAX_LANGUAGES = 10;
+
+/** Returns what a header of what a client accepts lists, in lower case, the most wanted first (RFC 9110 section 12.4.2). */
+function acceptedValues(header: string | string[] | undefined): string[] {
+  const weighted = String(header ?? '')
     .toLowerCase()
     .split(',')
-    .some((part) => {
-      const [name, ...parameters] = part.split(';').map((text) => text.trim());
-      return name === 'gzip' && !parameters.some((text) => /^q=0(\.0*)?$/.test(text));
+    .map((part) => {
+      const [name = '', ...parameters] = part.split(';').map((text) => text.trim());
+      const quality = parameters.find((text) => text.startsWith('q='))?.slice(2);
+      return { name, weight: Number(quality ?? 1) };
     });
+  return weighted
+    .filter(({ weight }) => weight > 0)
+    .sort((a, b) => b.weight - a.weight)
+    .map(({ name }) => name);
+}
+
+/** Returns the language of the names of countries for a visitor: the first accepted one that has names here, or English. */
+export function pageLanguage(acceptLanguage: string | undefined): string {
+  for (const tag of acceptedValues(acceptLanguage).slice(0, MAX_LANGUAGES)) {
+    const language = namedLanguage(tag);
+    if (language !== undefined) return /^en\b/.test(language) ? 'en' : language;
+  }
+  return 'en';
 }
 
 /** Where the page is, for clients; and which single-stack servers it may ask. */
@@ -99,7 +118,7 @@ export class Page {
   get #headers(): string[] {
     return [
       ...['content-security-policy', this.#policy, 'x-content-type-options', 'nosniff'],
-      ...['referrer-policy', 'same-origin', 'cache-control', 'no-store', 'vary', 'accept'],
+      ...['referrer-policy', 'same-origin', 'cache-control', 'no-store', 'vary', 'accept, accept-language'],
     ];
   }
 
@@ -121,7 +140,7 @@ export class Page {
         contents.set(name, content);
       }
       // Every browser takes it, and command-line tools do not ask for these files.
-      const isCompressed = acceptsGzip(request.headers['accept-encoding']);
+      const isCompressed = acceptedValues(request.headers['accept-encoding']).includes('gzip');
       reply.headers({
         'content-type': type,
         'content-security-policy': this.#policy,
