@@ -4,12 +4,12 @@
 // spared what a real route has to do besides: to check a key, count a rate, look up an address, and make the text. The
 // server of node:http answers with one `writeHead` and one `end`, as most do.
 //
-// Arguments: "node" (node:http alone) or "fastify" (one Fastify route), and a JSON array of headers and the body.
+// Arguments: "node" (node:http alone) or "fastify" (one Fastify route), the headers and the body as JSON, and the route.
 // Prints its port.
 import { createServer } from 'node:http';
 import { fastify } from 'fastify';
 
-const [, , kind, answer] = process.argv;
+const [, , kind, answer, route] = process.argv;
 const { headers, body } = JSON.parse(answer);
 
 function bareNode() {
@@ -22,7 +22,7 @@ function bareNode() {
 
 async function bareFastify() {
   const app = fastify();
-  app.get('/api/lookup/:ip', (_request, reply) => reply.headers(headers).send(body));
+  app.get(route, (_request, reply) => reply.headers(headers).send(body));
   await app.listen({ port: 0, host: '127.0.0.1' });
   console.log(app.server.address().port);
 }

@@ -95,20 +95,23 @@ export async function run() {
     encoding: 'utf8',
     stdio: 'pipe',
   }).trim();
-  const api = await started(
-    [CLI, 'serve', '--host', '127.0.0.1', '--port', '0', '--rate', String(RATE), '--data', dataDir],
-    'stderr',
-    /"url":"http:\/\/localhost:(\d+)".*"listening"/,
-  );
+  const serve = (...flags) =>
+    started(
+      [CLI, 'serve', '--host', '127.0.0.1', '--port', '0', '--data', dataDir, ...flags],
+      'stderr',
+      /"url":"http:\/\/localhost:(\d+)".*"listening"/,
+    );
+  const api = await serve('--rate', String(RATE));
+  const gate = await serve('--trust-proxy', '127.0.0.1', '--forward-auth', 'gate=allow:EU,US');
   const headers = { 'X-API-Key': key };
   const path = `/api/lookup/${ADDRESS}`;
   const script = fileURLToPath(new URL('api-bare.js', import.meta.url));
-  const processes = [api];
+  const processes = [api, gate];
 
-  /** Starts a bare server that sends the headers and body with which the API answers a request. */
-  async function bareServer(kind, target, sent) {
-    const answer = await answerOf(api, target, sent);
-    const server = await started([script, kind, JSON.stringify(answer)], 'stdout', /(\d+)\n/);
+  /** Starts a bare server that sends the headers and body with which a server answers a request. */
+  async function bareServer(kind, of, route, target, sent) {
+    const answer = await answerOf(of, target, sent);
+    const server = await started([script, kind, JSON.stringify(answer), route], 'stdout', /(\d+)\n/);
     processes.push(server);
     // Neither Node nor Fastify may add or change anything, or the comparison would not be fair.
     deepStrictEqual(await answerOf(server, target, sent), answer);
@@ -116,34 +119,37 @@ export async function run() {
   }
 
   const forms = [
-    ['key in the header', path, headers, 0.9],
-    ['key in the query', `${path}?apikey=${key}`, {}, 0.9],
-    ['a browser, key in the header', path, { ...headers, Origin: 'https://shop.example' }, 0.9],
-    ['all fields', `${path}?include=asn,as_name,network,continent`, headers, 0.8],
+    ['single lookups, key in the header', api, path, headers, 0.9],
+    ['single lookups, key in the query', api, `${path}?apikey=${key}`, {}, 0.9],
+    ['single lookups, a browser, key in the header', api, path, { ...headers, Origin: 'https://shop.example' }, 0.9],
+    ['single lookups, all fields', api, `${path}?include=asn,as_name,network,continent`, headers, 0.8],
+    ['forward auth', gate, '/forward-auth/gate', { 'X-Forwarded-For': ADDRESS }, 0.91],
   ];
-  for (const [name, target, sent, least] of forms) {
-    const servers = [await bareServer('node', target, sent), await bareServer('fastify', target, sent), api];
+  for (const [name, of, target, sent, least] of forms) {
+    const route = of === gate ? target : '/api/lookup/:ip';
+    const bare = async (kind) => bareServer(kind, of, route, target, sent);
+    const servers = [await bare('node'), await bare('fastify'), of];
     const [node, fastify, own] = await rounds(
       ...servers.map((server) => () => load(server, target, { headers: sent })),
     );
-    row(`single lookups, ${name}`, figures(own));
-    for (const [bare, results, goal] of [
+    row(name, figures(own));
+    for (const [kind, results, goal] of [
       ['node:http', node, 0],
       ['Fastify route', fastify, least],
     ]) {
       const text = goal === 0 ? '' : `≥ ${goal} ×`;
-      row(`  bare ${bare}`, figures(results));
+      row(`  bare ${kind}`, figures(results));
       // The median of the rounds, each of which compares what ran within the same seconds.
       const requests = median(own.map(({ rate }, i) => rate / results[i].rate));
       const waited = Math.min(busyShare(own), busyShare(results)) < LEAST_BUSY;
       row(
-        `    requests/s: API / ${bare}`,
+        `    requests/s: API / ${kind}`,
         `${requests.toFixed(2)} ×`,
         waited ? 'says nothing: the servers waited for the load' : text,
         waited || requests >= goal,
       );
       const processor = leastCost(results) / leastCost(own);
-      row(`    processor time: ${bare} / API`, `${processor.toFixed(2)} ×`, text, !(processor < goal));
+      row(`    processor time: ${kind} / API`, `${processor.toFixed(2)} ×`, text, !(processor < goal));
     }
   }
 

@@ -275,6 +275,17 @@ describe('ipatlas diff --html', () => {
   });
 });
 
+it('ipatlas report --lang names countries in the text and in the page, also those without a change', async () => {
+  useShared();
+  const report = (...args: string[]) => ipatlas(['report', ...args, '--data', dataDir]);
+  expect((await report()).stdout).toMatch(/^DE Germany /m);
+  expect((await report('--lang', 'de')).stdout).toMatch(/^DE Deutschland /m);
+  const html = textOf((await report('--html', '-', '--lang', 'de')).stdout);
+  expect([html.includes('DE Deutschland'), html.includes('Österreich, ')]).toEqual([true, true]);
+  expect(await report('--json', '--lang', 'de')).toMatchObject({ code: 2 });
+  expect(await report('--lang', 'tlh')).toMatchObject({ code: 2 });
+});
+
 describe('"report" in sources.json', () => {
   const more = { report: 'reports' };
 
