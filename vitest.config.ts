@@ -3,7 +3,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Files that take long although they are small. The first builds the release that others wait for. */
 const LONG = [
-  ...['docs/console', 'stream/kafka', 'lookup/lookup', 'routing/routing', 'stream/failures'],
+  ...['docs/console', 'lookup/lookup', 'routing/routing', 'stream/failures'],
   ...['distribution/kills', 'distribution/cli'],
 ];
 

@@ -25,5 +25,6 @@ export default defineConfig({
     maxWorkers: 2,
     globalSetup: ['test/support/shared-folder.ts'],
     setupFiles: ['test/support/remove-folders.ts', 'test/support/seed.ts'],
+    reporters: process.env.FAIL_ON_SKIP ? ['default', './test/support/fail-on-skip.ts'] : ['default'],
   },
 });

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { causedError, fileAdvice } from '../errors.js';
 import { STREAM_RETRY_MAX_MS, STREAM_RETRY_MS } from '../limits.js';
+import { waitAfter } from '../waits.js';
 import type { EnrichMessage } from './message.js';
 
 /** A failure that may pass: the broker is away, restarting, slow or full. The caller tries again. */
@@ -83,18 +84,23 @@ export async function pause(milliseconds: number, signal: AbortSignal): Promise<
   await sleep(milliseconds, undefined, { signal }).catch(() => {});
 }
 
+/** Waits after failures in a row, of which there is at least one, as {@link pause} does. */
+export function pauseAfter(failures: number, signal: AbortSignal): Promise<void> {
+  return pause(waitAfter(failures, STREAM_RETRY_MS, STREAM_RETRY_MAX_MS), signal);
+}
+
 /** Repeats a request until the broker answers; undefined when told to stop. */
 export async function retried<Result>(
   { signal, events }: { signal: AbortSignal; events: Pick<WorkerEvents, 'retried'> },
   request: () => Promise<Result>,
 ): Promise<Result | undefined> {
-  for (let wait = STREAM_RETRY_MS; !signal.aborted; wait = Math.min(2 * wait, STREAM_RETRY_MAX_MS)) {
+  for (let failures = 1; !signal.aborted; failures++) {
     try {
       return await request();
     } catch (error) {
       if (!(error instanceof BrokerUnavailable)) throw error;
       events.retried(error.message);
-      await pause(wait, signal);
+      await pauseAfter(failures, signal);
     }
   }
   return undefined;

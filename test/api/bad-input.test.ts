@@ -82,23 +82,7 @@ describe.each<[string, Buffer, number, string]>([
     400,
     'Invalid IP address',
   ],
-  ['a body that is not JSON', post('{nonsense'), 400, 'The body is not valid JSON'],
-  ['deep nesting', post('['.repeat(100_000)), 400, 'The body is not valid JSON'],
-  [
-    'deep nesting that is closed',
-    post('['.repeat(100_000) + ']'.repeat(100_000)),
-    400,
-    'The body is an array with an element that is not a string',
-  ],
-  ['numbers', post('["8.8.8.8",8]'), 400, 'The body is an array with an element that is not a string'],
-  [
-    'a poisoned object',
-    post('{"__proto__":["8.8.8.8"]}'),
-    400,
-    'The body is JSON but not an array; send an array of strings',
-  ],
   ['UTF-16', post(Buffer.from('["8.8.8.8"]', 'utf16le')), 400, 'The body is not valid JSON'],
-  ['300 kB', post(`["${'x'.repeat(300_000)}"]`), 413, 'The body is larger than 262144 bytes'],
   ['20 MB', post(`["${'x'.repeat(20_000_000)}"]`), 413, 'The body is larger than 262144 bytes'],
   [
     'a compressed body',

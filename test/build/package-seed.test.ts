@@ -1,5 +1,5 @@
 /** Builds offline in an installed package, which has no copies of the sources: the seed becomes the release. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, it } from 'vitest';
 import { packRelease } from '../../pipeline/compact-release.js';
@@ -7,8 +7,9 @@ import { Container } from '../../src/compact/container.js';
 import { releaseDir } from '../../src/database/release.js';
 import { openSeed, readSeed } from '../../src/database/seed.js';
 import { verifyRelease } from '../../src/database/verify.js';
+import { seedRelease, UNAVAILABLE } from '../support/built-release.js';
 import { temporaryDir } from '../support/release.js';
-import { buildOnce, madeUpWorld, rowsText } from '../support/sources.js';
+import { buildOnce, madeUpWorld, rowsText, writeSources } from '../support/sources.js';
 
 let dir: string;
 let dataDir: string;
@@ -16,12 +17,7 @@ let sourcesFile: string;
 beforeEach(() => {
   dir = temporaryDir();
   dataDir = join(dir, 'data');
-  sourcesFile = join(dir, 'sources.json');
-  const fetch = [{ file: 'living.csv' }, { npm: '@ip-location-db/not-installed@latest', files: ['x.csv'] }];
-  writeFileSync(
-    sourcesFile,
-    JSON.stringify({ sources: [{ id: 'world', license: 'CC0-1.0', fetch, format: 'ip-location-db' }] }),
-  );
+  sourcesFile = writeSources(dir, {}, { sources: UNAVAILABLE });
 });
 
 const build = (options: Parameters<typeof buildOnce>[2] = {}) =>
@@ -29,7 +25,8 @@ const build = (options: Parameters<typeof buildOnce>[2] = {}) =>
 
 it('publishes the seed, says so once, and leaves it the next time', { timeout: 180_000 }, async () => {
   const { id } = readSeed().manifest;
-  const first = await build();
+  const { dataDir: built, outcome: first } = await seedRelease();
+  cpSync(built, dataDir, { recursive: true, verbatimSymlinks: true });
   expect(first, first.message).toMatchObject({ outcome: 'published', exit: 0, id });
   expect(first.notes.filter((note) => note.includes('comes with ipatlas'))).toEqual([
     expect.stringMatching(/^offline, without copies of the sources: publishing the database .* days? old/),

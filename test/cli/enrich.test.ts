@@ -240,44 +240,12 @@ describe('files', () => {
     expect(stderr).toContain(`5 lines, ${bytes} B in `);
   });
 
-  it('of JSON lines are read in order, too', async () => {
-    const a = file('a', '{"ip":"8.8.8.8"}');
-    const b = file('b', '{"ip":"193.0.0.1"}\n');
-    expect((await enrich([a, b])).stdout).toBe(`{"ip":"8.8.8.8",${US}}\n{"ip":"193.0.0.1",${NL}}\n`);
-  });
-
-  it('give the same output for any number of jobs', async () => {
-    const lines = Array.from(
-      { length: 150_000 },
-      (_, i) => `{"n":${i},"ip":"${i % 3 === 0 ? '8.8.8.8' : '193.0.0.1'}"}`,
-    );
-    const expected = lines.map((line) => `${line.slice(0, -1)},${line.includes('8.8') ? US : NL}}\n`).join('');
-    const path = file('a', `${lines.join('\n')}\n`);
-    for (const jobs of ['1', '2', '5']) {
-      const { code, stdout } = await enrich(['--jobs', jobs, path]);
-      expect(code).toBe(0);
-      // Compared as a whole first: a difference in megabytes of text takes long to print.
-      expect(stdout === expected).toBe(true);
-    }
-  });
-
   it('can be processed by as many jobs as are allowed', async () => {
     const path = file('a', '{"ip":"8.8.8.8"}\n');
     for (const jobs of [MAX_LARGE_CHUNK_JOBS, MAX_LARGE_CHUNK_JOBS + 1, MAX_JOBS]) {
       const run = await enrich(['--jobs', String(jobs), '--rejects', join(dir, 'rejects'), path]);
       expect(run).toMatchObject({ code: 0, stdout: `{"ip":"8.8.8.8",${US}}\n` });
     }
-  });
-
-  it('of one table have one header', async () => {
-    const a = file('a', 'ip,n\r\n8.8.8.8,1');
-    const b = file('b', 'ip,n\n::1,2\n');
-    const { stdout } = await enrich(['--format', 'csv', '--add', 'is_eu', a, b]);
-    expect(stdout).toBe('ip,n,geo_is_eu\r\n8.8.8.8,1,false\r\n::1,2,false\n');
-    const c = file('c', 'n,ip\n2,::1\n');
-    const differing = await enrich(['--format', 'csv', a, c]);
-    expect(differing.code).toBe(4);
-    expect(differing.stderr).toContain(`${c} has the columns n, ip, but the input before it ip, n`);
   });
 
   it('that do not exist are reported before the run starts', async () => {

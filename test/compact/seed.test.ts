@@ -1,45 +1,25 @@
-/** The seed that "npm run build" made from the CSV packages. test/build/package-seed.test.ts makes it a release again. */
+/**
+ * The seed that "npm run build" made from the CSV packages. test/build/package-seed.test.ts makes it a release again, and
+ * test/soak/compact.test.ts compares it with what the pipeline makes now.
+ */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { packRelease } from '../../pipeline/compact-release.js';
-import { Container } from '../../src/compact/container.js';
 import { CompactCountries } from '../../src/compact/countries.js';
 import { MANIFEST_SECTION, manifestOf, partitionFileOf } from '../../src/database/compact.js';
 import { readManifest, releaseDir } from '../../src/database/release.js';
 import { openReleaseRanges } from '../../src/database/release-files.js';
-import { openSeed, readSeed } from '../../src/database/seed.js';
+import { openSeed } from '../../src/database/seed.js';
 import { packageRoot } from '../../src/package-root.js';
 import { COUNTRIES } from '../../src/rangefile/partitions.js';
-import { seedSourcesRelease } from '../support/built-release.js';
+import { seedRelease } from '../support/built-release.js';
 import { replaceSection } from '../support/compact.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
-/** A release of the same packages, built by this run. */
-let built: string;
-let dir: string;
-beforeAll(async () => {
-  built = releaseDir(await seedSourcesRelease());
-  dir = temporaryDir();
-}, 300_000);
-
 describe('the seed', () => {
-  it('has the sections that the pipeline makes of the same packages now, byte for byte', () => {
-    const { compact, path } = readSeed();
-    const fresh = new Container(packRelease(built), 'fresh');
-    for (const section of ['country', 'country4', 'country6', 'confidence4', 'confidence6', 'sources4', 'sources6']) {
-      expect(Buffer.from(compact.container.section(section)).equals(fresh.section(section)), section).toBe(true);
-    }
-    const { inputs, counts, outputs } = manifestOf(compact, path);
-    const now = readManifest(built);
-    expect({ inputs, counts }).toEqual({ inputs: now.inputs, counts: now.counts });
-    expect(outputs[0]!.bytes).toBe(now.outputs[0]!.bytes);
-    // No path of the machine that made it, and no account.
-    expect(JSON.stringify(manifestOf(compact, path))).not.toMatch(/\/(home|root|tmp|work)\/|"forced"/);
-  });
-
-  it('is opened as a release is, in memory of the caller', () => {
+  it('is opened as a release is, in memory of the caller', async () => {
     const allocated: Buffer[] = [];
     const { manifest, file } = openSeed((bytes) => {
       allocated.push(Buffer.from(new SharedArrayBuffer(bytes)));
@@ -47,7 +27,7 @@ describe('the seed', () => {
     });
     expect(file.bytes.buffer).toBe(allocated[0]!.buffer);
     expect(file.asOf).toBe(manifest.as_of);
-    const release = openReleaseRanges(built).file;
+    const release = openReleaseRanges(releaseDir((await seedRelease()).dataDir)).file;
     const startsOf = ({ start4 }: typeof file) => Buffer.from(start4.buffer, start4.byteOffset, start4.byteLength);
     expect(startsOf(file).equals(startsOf(release))).toBe(true);
   });
@@ -65,6 +45,7 @@ describe('the seed', () => {
 
 describe('a compact form of a whole release', () => {
   it('is refused if its range file is not that of its manifest, or its manifest is not valid', async () => {
+    const dir = temporaryDir();
     await publishBlocks(dir, SMALL_WORLD);
     const packed = packRelease(releaseDir(dir));
     const manifest = readManifest(releaseDir(dir));

@@ -197,30 +197,6 @@ describe('a table', () => {
     );
   });
 
-  // The shapes of csv-spectrum, each with an address.
-  it.each([
-    ['simple', 'a,ip,c\n1,8.8.8.8,3\n'],
-    ['simple with CRLF', 'a,ip,c\r\n1,8.8.8.8,3'],
-    ['a comma in quotes', 'first,last,ip,city,zip\nJohn,Doe,8.8.8.8,"Any, city",08075'],
-    ['empty cells', 'a,ip,c\n1,"",""\n2,3,4\n,8.8.8.8,\n'],
-    ['empty cells with CRLF', 'a,ip,c\r\n1,"",""\r\n2,3,4\r\n'],
-    ['escaped quotes', 'a,ip\n1,"ha ""ha"" ha"\n"3 ""x""",8.8.8.8\n'],
-    ['JSON in a cell', 'key,ip,val\n1,8.8.8.8,"{""type"": ""Point"", ""coordinates"": [102.0, 0.5]}"\n'],
-    ['coordinates', 'contributors,ip,geo\n,8.8.8.8,"-118.2, 34.1"\n'],
-    ['newlines', 'a,ip,c\n1,8.8.8.8,3\n"Once upon \na time",8.8.8.8,6\n7,8,9\n'],
-    ['newlines with CRLF', 'a,ip,c\r\n1,8.8.8.8,3\r\n"Once upon \r\na time",8.8.8.8,6\r\n7,8,9\r\n'],
-    ['quotes and newlines', 'a,ip\n1,"ha \n""ha"" \nha"\n3,8.8.8.8\n'],
-    ['UTF-8', 'a,ip,c\n1,8.8.8.8,3\n4,193.0.0.1,\xca\xa4\n'],
-  ])('is read as by csv-parse: %s', async (_, text) => {
-    const options = optionsOf();
-    for (const cuts of [[], everyByte(text)]) {
-      const { output, counts, error } = await enrich([text], options, { cuts });
-      const expected = expectTable(release.database, text, options, 4_194_304);
-      expect(error).toBeUndefined();
-      expect({ output, counts }).toEqual({ output: expected.output, counts: expected.counts });
-    }
-  });
-
   it.each([
     'comma_in_quotes',
     'empty',

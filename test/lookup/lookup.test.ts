@@ -19,7 +19,7 @@ import { packageFile, packageRoot } from '../../src/package-root.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { COUNTRIES, NETWORKS } from '../../src/rangefile/partitions.js';
 import { boundaries } from '../support/boundaries.js';
-import { seedSourcesRelease } from '../support/built-release.js';
+import { seedRelease } from '../support/built-release.js';
 import { checkLookups } from '../support/check-lookups.js';
 import { SMALL_NETWORKS } from '../support/networks.js';
 import { partitionOf, publishBlocks, reason, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -45,7 +45,7 @@ describe('@ipatlas/lookup', () => {
   it('gives the results of the SQLite mirror at the boundaries of every tenth range', {
     timeout: 300_000,
   }, async () => {
-    const list = [...boundaries(releaseDir(await seedSourcesRelease()), 10)].join('\n');
+    const list = [...boundaries(releaseDir((await seedRelease()).dataDir), 10)].join('\n');
     const { count, wrong } = checkLookups(db, list);
     expect(wrong).toEqual([]);
     expect(count).toBeGreaterThan(120_000);

@@ -1,12 +1,17 @@
-/** The compact form under a million changes. */
+/** The compact form under a million changes, and the seed, which has it, against the pipeline. */
 import { expect, it } from 'vitest';
-import { writeContainer } from '../../src/compact/container.js';
+import { packRelease } from '../../pipeline/compact-release.js';
+import { Container, writeContainer } from '../../src/compact/container.js';
 import { aboutSection } from '../../src/compact/countries.js';
 import { fileSections } from '../../src/compact/range-file.js';
+import { manifestOf } from '../../src/database/compact.js';
+import { readManifest, releaseDir } from '../../src/database/release.js';
+import { readSeed } from '../../src/database/seed.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { COUNTRIES } from '../../src/rangefile/partitions.js';
 import { decodeRangeFile } from '../../src/rangefile/reader.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
+import { seedSourcesRelease } from '../support/built-release.js';
 import { compactOutcome, reseal } from '../support/compact.js';
 import { partitionOf, reason, SMALL_WORLD } from '../support/release.js';
 import { randomFrom, rounds, SEED } from '../support/seed.js';
@@ -56,4 +61,19 @@ it('is E_DAMAGED or another valid release after a million random changes below t
   expect(outcomes.valid).toBeGreaterThan(0);
   // Arrays for the ranges that a few kilobytes can have, the indexes of the range file, and what waits to be collected.
   expect(most).toBeLessThan(2 ** 28);
+});
+
+it('of the seed has the sections that the pipeline makes of the same packages now, byte for byte', async () => {
+  const built = releaseDir(await seedSourcesRelease());
+  const { compact, path } = readSeed();
+  const fresh = new Container(packRelease(built), 'fresh');
+  for (const section of ['country', 'country4', 'country6', 'confidence4', 'confidence6', 'sources4', 'sources6']) {
+    expect(Buffer.from(compact.container.section(section)).equals(fresh.section(section)), section).toBe(true);
+  }
+  const { inputs, counts, outputs } = manifestOf(compact, path);
+  const now = readManifest(built);
+  expect({ inputs, counts }).toEqual({ inputs: now.inputs, counts: now.counts });
+  expect(outputs[0]!.bytes).toBe(now.outputs[0]!.bytes);
+  // No path of the machine that made it, and no account.
+  expect(JSON.stringify(manifestOf(compact, path))).not.toMatch(/\/(home|root|tmp|work)\/|"forced"/);
 });

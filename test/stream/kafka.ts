@@ -90,10 +90,8 @@ export class KafkaCluster {
     const ports = await Promise.all(Array.from({ length: 2 * count }, () => freePort()));
     const voters = Array.from({ length: count }, (_, at) => `${at + 1}@127.0.0.1:${ports[count + at]}`).join(',');
     await Promise.all(
-      ports.slice(0, count).map(async (port, at) => {
-        const dir = join(cluster.#dir, String(at));
-        mkdirSync(dir);
-        const lines = [
+      ports.slice(0, count).map((port, at) =>
+        cluster.#addNode(at, port, [
           'process.roles=broker,controller',
           `node.id=${at + 1}`,
           `controller.quorum.voters=${voters}`,
@@ -101,7 +99,7 @@ export class KafkaCluster {
           'controller.listener.names=CONTROLLER',
           'listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,sasl:SASL_PLAINTEXT,tls:SSL,both:SASL_SSL',
           ...(certificates === undefined ? [] : securedListeners(certificates, secured)),
-          `log.dirs=${join(dir, 'log')}`,
+          `log.dirs=${join(cluster.#dir, String(at), 'log')}`,
           `offsets.topic.replication.factor=${count}`,
           `transaction.state.log.replication.factor=${count}`,
           `transaction.state.log.min.isr=${Math.ceil(count / 2)}`,
@@ -118,21 +116,48 @@ export class KafkaCluster {
           'auto.create.topics.enable=false',
           // The records of tests are old.
           'log.retention.ms=-1',
-        ];
-        const properties = join(dir, 'properties');
-        writeFileSync(properties, lines.join('\n'));
-        cluster.#nodes.push({ properties, port });
-        const users = ['256', '512'].flatMap((bits) => [
-          '--add-scram',
-          `SCRAM-SHA-${bits}=[name=${USER.name},password=${USER.password}]`,
-        ]);
-        const format = cluster.#java('kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', properties, ...users);
-        const { code, stdout } = await finished(format);
-        if (code !== 0) throw new Error(`the files of a broker cannot be made: ${stdout}`);
-      }),
+        ]),
+      ),
     );
     await Promise.all(cluster.#nodes.map((_, at) => cluster.resume(at)));
     return cluster;
+  }
+
+  /**
+   * Starts a broker with the environment of a service of Docker Compose, as its image takes it: `KAFKA_NODE_ID` is `node.id`.
+   *
+   * @param host the name of the service, in whose place is the loopback address
+   */
+  static async startAsIn(environment: Record<string, unknown>, host: string): Promise<KafkaCluster> {
+    const cluster = new KafkaCluster();
+    const [port, controller] = [await freePort(), await freePort()];
+    const lines = Object.entries(environment).map(([name, value]) => {
+      const key = name
+        .replace(/^KAFKA_/, '')
+        .toLowerCase()
+        .replaceAll('_', '.');
+      return `${key}=${key === 'log.dirs' ? join(cluster.#dir, 'log') : value}`;
+    });
+    const text = lines.join('\n').replaceAll('9092', `${port}`).replaceAll('9093', `${controller}`);
+    await cluster.#addNode(0, port, [text.replaceAll(`//${host}:`, '//127.0.0.1:')]);
+    await cluster.resume(0);
+    return cluster;
+  }
+
+  /** Makes the files of a broker. */
+  async #addNode(at: number, port: number, lines: readonly string[]): Promise<void> {
+    const dir = join(this.#dir, String(at));
+    mkdirSync(dir);
+    const properties = join(dir, 'properties');
+    writeFileSync(properties, lines.join('\n'));
+    this.#nodes.push({ properties, port });
+    const users = ['256', '512'].flatMap((bits) => [
+      '--add-scram',
+      `SCRAM-SHA-${bits}=[name=${USER.name},password=${USER.password}]`,
+    ]);
+    const format = this.#java('kafka.tools.StorageTool', 'format', '-t', CLUSTER_ID, '-c', properties, ...users);
+    const { code, stdout } = await finished(format);
+    if (code !== 0) throw new Error(`the files of a broker cannot be made: ${stdout}`);
   }
 
   get size(): number {

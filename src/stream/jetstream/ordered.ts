@@ -10,15 +10,8 @@
  * One worker writes at a time. A worker that meets a conflict is a standby, until the output makes no progress.
  */
 import { AtlasError } from '../../errors.js';
-import {
-  STREAM_ONCE_PULL_MS,
-  STREAM_PULL_MS,
-  STREAM_RETRY_MAX_MS,
-  STREAM_RETRY_MS,
-  STREAM_STANDBY_MS,
-  STREAM_STANDBY_POLL_MS,
-} from '../../limits.js';
-import { BrokerUnavailable, pause, retried } from '../broker.js';
+import { STREAM_ONCE_PULL_MS, STREAM_PULL_MS, STREAM_STANDBY_MS, STREAM_STANDBY_POLL_MS } from '../../limits.js';
+import { BrokerUnavailable, pause, pauseAfter, retried } from '../broker.js';
 import {
   arrivedAt,
   type Delivery,
@@ -59,8 +52,8 @@ function doneUpTo({ part }: OutputTail): number {
 export class OrderedWorker extends Intake<OrderedOptions> {
   #session!: Session;
   #isStandby = false;
-  /** Wait before the next try after a failure; twice as long after each one without progress. */
-  #retryMs = STREAM_RETRY_MS;
+  /** In a row, without progress. */
+  #failures = 0;
 
   /** Whether another worker writes the output. */
   get isStandby(): boolean {
@@ -83,12 +76,8 @@ export class OrderedWorker extends Intake<OrderedOptions> {
       const end = await this.#work(now.tail, last);
       if (this.failure !== undefined) throw this.failure.error;
       if (end === 'done' || end === 'stopped') return;
-      if (end === 'conflict') {
-        await this.#standBy(last);
-      } else {
-        await pause(this.#retryMs, this.options.signal);
-        this.#retryMs = Math.min(2 * this.#retryMs, STREAM_RETRY_MAX_MS);
-      }
+      if (end === 'conflict') await this.#standBy(last);
+      else await pauseAfter(++this.#failures, this.options.signal);
     }
   }
 
@@ -221,7 +210,7 @@ export class OrderedWorker extends Intake<OrderedOptions> {
         session.end = session.end === 'interrupted' ? 'interrupted' : 'conflict';
         return;
       }
-      this.#retryMs = STREAM_RETRY_MS;
+      this.#failures = 0;
       events.stored(1, part.bytes.length);
       if (!part.isLast) return;
       session.doneUpTo = part.source.sequence;

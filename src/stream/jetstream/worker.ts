@@ -6,8 +6,8 @@
  * message that is delivered again. The next worker meets a conflict, sees that the output is complete, and acknowledges.
  * Workers keep no state of their own, so they can be started and killed at any time.
  */
-import { STREAM_ONCE_PULL_MS, STREAM_PULL_MS, STREAM_RETRY_MAX_MS, STREAM_RETRY_MS } from '../../limits.js';
-import { BrokerUnavailable, pause, retried } from '../broker.js';
+import { STREAM_ONCE_PULL_MS, STREAM_PULL_MS, STREAM_RETRY_MAX_MS } from '../../limits.js';
+import { BrokerUnavailable, pause, pauseAfter, retried } from '../broker.js';
 import { arrivedAt, type Delivery, placeOf, RejectsFull } from './chain.js';
 import { Intake, type WorkerOptions } from './intake.js';
 import type { Job } from './parts.js';
@@ -76,26 +76,24 @@ export class Worker extends Intake<WorkerOptions> {
     const { delivery } = job;
     const { events, broker, signal } = this.options;
     const begun = performance.now();
-    let hasFailed = false;
-    for (let wait = STREAM_RETRY_MS; ; wait = Math.min(2 * wait, STREAM_RETRY_MAX_MS)) {
+    for (let failures = 0; ; ) {
       try {
         await this.#store(job);
         await delivery.acknowledge();
         events.done(1, arrivedAt(delivery.source));
         // After a failed try, the broker may still be sending the output.
-        if (!hasFailed) job.enriched?.recycle?.();
+        if (failures === 0) job.enriched?.recycle?.();
         return;
       } catch (error) {
         if (!(error instanceof BrokerUnavailable)) {
           this.failure ??= { error };
           return;
         }
-        hasFailed = true;
         events.retried(error.message, placeOf(delivery));
         const isFull = error instanceof RejectsFull;
         if (isFull) this.#unrejected.add(job);
         if (signal.aborted || (!isFull && performance.now() - begun > broker.redeliverAfterMs)) return;
-        await pause(wait, signal);
+        await pauseAfter(++failures, signal);
       }
     }
   }

@@ -1,6 +1,6 @@
 /**
  * What is used of the client library, `@platformatic/kafka`, an optional peer that needs a later Node than ipatlas does. So its
- * types are written here: the project compiles without it, and test/stream/kafka.test.ts uses all of it against a broker.
+ * types are written here: the project compiles without it, and test/soak/kafka.test.ts uses all of it against a broker.
  */
 import { AtlasError, causedError, messageOf } from '../../errors.js';
 import { KAFKA_REQUEST_TIMEOUT_MS } from '../../limits.js';

@@ -18,13 +18,11 @@ import {
   KAFKA_RECORDS_A_TRANSACTION,
   KAFKA_SESSION_MS,
   STREAM_GONE_MS,
-  STREAM_RETRY_MAX_MS,
-  STREAM_RETRY_MS,
 } from '../../limits.js';
 import {
   type ActiveRelease,
   BrokerUnavailable,
-  pause,
+  pauseAfter,
   type RejectReason,
   type StreamWorker,
   type WorkerEvents,
@@ -299,8 +297,7 @@ export class KafkaWorker implements StreamWorker {
           this.#isConnected = false;
           this.#checkGone(error);
           events.retried(error.message);
-          this.#failures++;
-          await pause(Math.min(STREAM_RETRY_MS * 2 ** this.#failures, STREAM_RETRY_MAX_MS), signal);
+          await pauseAfter(++this.#failures, signal);
           if (this.#failures % FAILURES_OF_MEMBERSHIP !== 0) continue;
           await group?.close();
           group = undefined;

@@ -1,10 +1,14 @@
-import { rmSync, writeFileSync } from 'node:fs';
+/** A worker on a real broker of Apache Kafka, without failures: kafka-kills.test.ts has those. .ci/run runs both. */
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { packageFile } from '../../src/package-root.js';
+import { makeCertificates } from '../stream/credentials.js';
+import { KafkaCluster, missingKafka, recordErrors, testRecord, USER } from '../stream/kafka.js';
+import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
-import { makeCertificates } from './credentials.js';
-import { KafkaCluster, missingKafka, recordErrors, testRecord, USER } from './kafka.js';
 
 const missing = missingKafka();
 if (missing) it(missing, ({ skip }) => skip(missing));
@@ -113,6 +117,30 @@ describe.skipIf(missing)('a worker on Kafka', { concurrent: true }, () => {
     );
   });
 
+  it('hides addresses as `enrich --redact` does, in the rejects, too', async () => {
+    const values = [
+      '{"ip":"8.8.8.8","m":"from 193.0.0.1"}',
+      'broken 193.0.0.2',
+      '{"hops":["2a00:1::1"],"ip":"10.0.0.1"}',
+    ];
+    const record = { topic: 'r', partition: 0, key: 'k', headers: [], timestamp: 1_700_000_000_000 };
+    await cluster.produce([
+      { create: ['r'], partitions: 1, replicas: 1 },
+      ...values.map((value) => ({ ...record, value })),
+    ]);
+    const redact = ['--redact', 'truncate', '--redact-all', '--on-invalid', 'drop', '--add', 'country_code'];
+    const { code, stderr } = await cluster.work(...flags('r', 'r-geo', '--init', '--once', '--keep-keys', ...redact));
+    expect(code, stderr).toBe(0);
+    const lines = await ipatlas(['enrich', '--format', 'jsonl', '--data', dataDir, ...redact], {
+      input: values.join('\n'),
+    });
+    const output = (await cluster.read('r-geo')).map(({ value }) => `${value}\n`).join('');
+    expect(output).toBe(lines.stdout);
+    const rejects = (await cluster.read('r-geo-rejects')).map(({ value }) => value);
+    expect(rejects).toEqual(['broken 193.0.0.0']);
+    expect(output).not.toMatch(/8\.8\.8\.8|193\.0\.0\.1|2a00:1::1/);
+  });
+
   it.each([
     [['--from', 'c3', '--to', 'c1', '--rejects', 'c1b'], /c3 has 3 partitions and c1 has 1: .*give --by-key/],
     [['--from', 'c3', '--to', 'none', '--rejects', 'c1b'], /there is no topic none; --init creates it/],
@@ -201,4 +229,20 @@ describe.skipIf(missing)('a worker on Kafka', { concurrent: true }, () => {
     expect(stopped.exitCode).toBe(0);
     expect(await recordErrors(cluster, 'd', 'd-geo', dataDir)).toEqual({ errors: [], records: 1_000 });
   });
+});
+
+it.skipIf(missing)('deploy/compose/kafka.yaml has a broker and a worker that work together', async () => {
+  const { services } = parse(readFileSync(packageFile('deploy/compose/kafka.yaml'), 'utf8'));
+  const [, flags] = /^npx .* ipatlas stream --server kafka:\/\/kafka:9092 (.*)$/.exec(services.worker.command)!;
+  const [dataDir, cluster] = [temporaryDir(), await KafkaCluster.startAsIn(services.kafka.environment, 'kafka')];
+  try {
+    await publishBlocks(dataDir, SMALL_WORLD);
+    const { code, stderr } = await cluster.work(...flags!.split(' '), '--data', dataDir, '--once');
+    expect([code, stderr]).toEqual([0, expect.stringContaining('created the topic logs-geo, 6 partitions')]);
+    await cluster.produce(Array.from({ length: 60 }, (_, at) => testRecord('logs', at, 6)));
+    expect((await cluster.work(...flags!.split(' '), '--data', dataDir, '--once')).code).toBe(0);
+    expect(await recordErrors(cluster, 'logs', 'logs-geo', dataDir)).toEqual({ errors: [], records: 60 });
+  } finally {
+    await cluster.remove();
+  }
 });
