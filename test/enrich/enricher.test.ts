@@ -51,59 +51,21 @@ function enrichText(text: string, fields: string[] = [], onInvalid?: InvalidPoli
 
 const US = '{"country":"United States","country_code":"US","is_eu":false}';
 const NL = '{"country":"Netherlands","country_code":"NL","is_eu":true}';
-const NOWHERE = '{"country":null,"country_code":null,"is_eu":false}';
 
 describe('a line', () => {
+  // Of all kinds: the properties below.
   const cases: [what: string, line: string, expected: string, fields?: string[]][] = [
     ['gets its result last', '{"ip":"8.8.8.8","a":1}', `{"ip":"8.8.8.8","a":1,"geo":${US}}`],
     ['keeps blanks', ' { "ip" : "8.8.8.8" } ', ` { "ip" : "8.8.8.8" ,"geo":${US}} `],
     ['keeps a carriage return', '{"ip":"8.8.8.8"}\r', `{"ip":"8.8.8.8","geo":${US}}\r`],
     ['without the field', '{"a":1}', '{"a":1,"geo":null}'],
-    ['that is empty', '{}', '{"geo":null}'],
-    ['that has only white space', '{ }', '{ "geo":null}'],
     ['with no address', '{"ip":"localhost"}', '{"ip":"localhost","geo":null}'],
-    ['with a number', '{"ip":134744072}', '{"ip":134744072,"geo":null}'],
-    ['with an object', '{"ip":{"ip":"8.8.8.8"}}', '{"ip":{"ip":"8.8.8.8"},"geo":null}'],
-    ['with an address of no country', '{"ip":"10.0.0.1"}', `{"ip":"10.0.0.1","geo":${NOWHERE}}`],
     ['with an escaped address', '{"ip":"8.8.8\\u002e8"}', `{"ip":"8.8.8\\u002e8","geo":${US}}`],
-    ['with an escaped key', '{"\\u0069p":"8.8.8.8"}', `{"\\u0069p":"8.8.8.8","geo":${US}}`],
     ['with the field in a string', '{"a":"\\"ip\\":\\"8.8.8.8\\""}', '{"a":"\\"ip\\":\\"8.8.8.8\\"","geo":null}'],
-    ['with the field further down', '{"a":{"ip":"8.8.8.8"}}', '{"a":{"ip":"8.8.8.8"},"geo":null}'],
-    ['with a mapped address', '{"ip":"::ffff:8.8.8.8"}', `{"ip":"::ffff:8.8.8.8","geo":${US}}`],
-    ['with 6to4', '{"ip":"2002:808:808::1"}', `{"ip":"2002:808:808::1","geo":${US}}`],
-    ['with NAT64', '{"ip":"64:ff9b::8.8.8.8"}', `{"ip":"64:ff9b::8.8.8.8","geo":${US}}`],
-    ['with Teredo', '{"ip":"2001::f7f7:f7f7"}', `{"ip":"2001::f7f7:f7f7","geo":${US}}`],
-    [
-      'of two equal keys, the last',
-      '{"ip":"8.8.8.8","ip":"193.0.0.1"}',
-      `{"ip":"8.8.8.8","ip":"193.0.0.1","geo":${NL}}`,
-    ],
-    [
-      'of two equal keys, the last as a whole',
-      '{"client":{"ip":"8.8.8.8"},"client":5}',
-      '{"client":{"ip":"8.8.8.8"},"client":5,"geo":null}',
-      ['client.ip'],
-    ],
-    ['replaces a first member', '{"geo":1, "ip":"8.8.8.8"}', `{ "ip":"8.8.8.8","geo":${US}}`],
     ['replaces a middle member', '{"ip":"8.8.8.8", "geo":[1,{}] ,"a":2}', `{"ip":"8.8.8.8","a":2,"geo":${US}}`],
-    ['replaces a last member', '{"ip":"8.8.8.8" , "geo":"}" }', `{"ip":"8.8.8.8" ,"geo":${US}}`],
-    ['replaces an only member', '{ "geo" : null }', '{"geo":null}'],
     ['replaces all of them', '{"geo":1,"a":2,"g\\u0065o":3}', '{"a":2,"geo":null}'],
-    ['leaves such a member further down', '{"a":{"geo":1}}', '{"a":{"geo":1},"geo":null}'],
     ['reads what it replaces', '{"geo":{"ip":"8.8.8.8"}}', `{"geo":${US}}`, ['geo.ip=geo']],
     ['replaces the field itself', '{"ip":"8.8.8.8"}', `{"ip":${US}}`, ['ip=ip']],
-    [
-      'with several fields',
-      '{"ip":"8.8.8.8","client":{"ip":"193.0.0.1"}}',
-      `{"ip":"8.8.8.8","client":{"ip":"193.0.0.1"},"ip_geo":${US},"client_ip_geo":${NL}}`,
-      ['ip', 'client.ip'],
-    ],
-    [
-      'with a field inside another',
-      '{"client":{"ip":"8.8.8.8"}}',
-      `{"client":{"ip":"8.8.8.8"},"a":null,"b":${US}}`,
-      ['client=a', 'client.ip=b'],
-    ],
     ['with one field under two names', '{"ip":"8.8.8.8"}', `{"ip":"8.8.8.8","a":${US},"b":${US}}`, ['ip=a', 'ip=b']],
     ['with a name that needs escapes', '{"\\"é":1}', '{"\\"é":null}', ['ip="é']],
   ];
