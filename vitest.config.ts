@@ -1,7 +1,7 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Files that take long although they are small. The first builds the release that others wait for. */
+/** Files that take long although they are small. */
 const LONG = [
   ...['docs/console', 'lookup/lookup', 'routing/routing', 'stream/failures'],
   ...['distribution/kills', 'distribution/cli'],

@@ -14,14 +14,13 @@ import { RANGE_FILE } from '../../src/database/release.js';
 import { openReleasePartition } from '../../src/database/release-files.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { NETWORKS } from '../../src/rangefile/partitions.js';
-import { decodeFile, type NetworkFile, openFile } from '../../src/rangefile/reader.js';
+import { decodeFile, type NetworkFile } from '../../src/rangefile/reader.js';
 import { encodeFile } from '../../src/rangefile/writer.js';
 import { sqlite } from '../../src/sqlite.js';
 import { serve } from '../pipeline/fetch-support.js';
 import { ingestContents } from '../pipeline/ingest-helper.js';
-import { builtRelease } from '../support/built-release.js';
 import { ipatlas } from '../support/in-process.js';
-import { ingestedNetworks, specialBlocks, type TableRow, tableLines, tableRow } from '../support/networks.js';
+import { ingestedNetworks } from '../support/networks.js';
 import { dataDir, dir, filledOnce, giveFolders } from '../support/own-folder.js';
 import { buildOnce, manifestOf } from '../support/sources.js';
 
@@ -375,59 +374,6 @@ describe('verify', () => {
         /networks\.ipr/,
       );
     }
-  });
-});
-
-describe('AS numbers and names of the installed package', () => {
-  // The table has half a million rows; "make soak" takes all.
-  const every = process.env.FUZZ_RUNS === undefined ? 100 : 1;
-  it.each([4, 6] as const)('are those of the table at the boundaries of IPv%d', async (family) => {
-    const file = openFile(NETWORKS, join(await builtRelease(), 'current', NETWORKS.file));
-    const finder = new PartitionFinder(file, false);
-    const special = specialBlocks();
-    const type = family === 4 ? 'ipv4' : 'ipv6';
-    const words = new Uint32Array(4);
-    const find = (address: bigint): (typeof file.records)[number] => {
-      if (family === 4) finder.findIPv4(Number(address) | 0);
-      else {
-        for (let k = 0; k < 4; k++) words[k] = Number((address >> BigInt(96 - 32 * k)) & 0xffffffffn);
-        finder.findIPv6(words);
-      }
-      return file.records[finder.record]!;
-    };
-    const lines = tableLines(family);
-    const covers = ({ from, to }: TableRow, address: bigint): boolean => from <= address && address <= to;
-    /** The narrowest of the rows around a row that covers an address; the rows are in order, and few overlap. */
-    const expected = (index: number, address: bigint): TableRow | undefined =>
-      lines
-        .slice(Math.max(0, index - 2), index + 3)
-        .map(tableRow)
-        .filter((row) => covers(row, address))
-        .sort((a, b) => Number(a.to - a.from - (b.to - b.from)))[0];
-    const wrong: string[] = [];
-    for (let index = 0; index < lines.length; index += every) {
-      const own = tableRow(lines[index]!);
-      const { from, to, first, last, asn, name } = own;
-      const ends = [
-        [from - 1n, first],
-        [from, first],
-        [to, last],
-        [to + 1n, last],
-      ] as const;
-      for (const [address, text] of ends) {
-        const record = find(address);
-        // Nearly always the row that ends here; looking for others takes far longer.
-        if (record.kind === 'network' && record.asn === asn && record.name === name && covers(own, address)) continue;
-        const row = expected(index, address);
-        const agrees =
-          record.kind === 'network'
-            ? record.asn === row?.asn && record.name === row.name
-            : record.kind === 'none' && row === undefined;
-        if (agrees || special.check(text, type) || (row !== undefined && special.check(row.first, type))) continue;
-        wrong.push(`${address}: ${JSON.stringify(record)}, not ${row?.asn} ${row?.name}`);
-      }
-    }
-    expect(wrong.slice(0, 5)).toEqual([]);
   });
 });
 

@@ -1,6 +1,4 @@
-import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { brotliCompressSync, gzipSync, crc32 as zlibCrc32 } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -10,15 +8,13 @@ import { aboutSection, CompactCountries } from '../../src/compact/countries.js';
 import { decodePartition, encodePartition } from '../../src/compact/partition.js';
 import { fileSections } from '../../src/compact/range-file.js';
 import { crc32 } from '../../src/crc32.js';
-import { compactRelease, unpackCompact } from '../../src/database/compact.js';
-import { RANGE_FILE, releaseDir } from '../../src/database/release.js';
+import { unpackCompact } from '../../src/database/compact.js';
 import { AtlasError } from '../../src/errors.js';
 import type { RangeColumns } from '../../src/range/columns.js';
 import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { COUNTRIES } from '../../src/rangefile/partitions.js';
 import { decodeRangeFile } from '../../src/rangefile/reader.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
-import { builtRelease } from '../support/built-release.js';
 import { buildRangeFile, compactOutcome, randomPartition, replaceSection, reseal } from '../support/compact.js';
 import { type Block, LARGE_WORLD, partitionOf, reason, SMALL_WORLD } from '../support/release.js';
 
@@ -69,16 +65,6 @@ describe('the compact form', () => {
     const before = rangeFileOf(blocks, percent);
     const after = buildRangeFile(new CompactCountries(compactOf(before, percent !== undefined), 'x'));
     expect(after.equals(before)).toBe(true);
-  });
-
-  it('gives the range file of a real release back, with its SHA-256', { timeout: 300_000 }, async () => {
-    const dir = releaseDir(await builtRelease());
-    const manifest = JSON.parse(readFileSync(join(dir, 'manifest.json'), 'utf8'));
-    const compact = new CompactCountries(compactRelease(dir, ['confidence']), 'x');
-    const listed = manifest.outputs.find(({ name }: { name: string }) => name === RANGE_FILE);
-    expect(createHash('sha256').update(buildRangeFile(compact)).digest('hex')).toBe(listed.sha256);
-    expect(compact.about).toMatchObject({ release: manifest.id, data_date: manifest.data_date });
-    expect(compact.about.licenses).toContain('CC-BY-4.0');
   });
 
   it('is E_DAMAGED after a change of any byte and each truncation', () => {
