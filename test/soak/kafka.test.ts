@@ -134,7 +134,7 @@ describe.skipIf(missing)('a worker on Kafka', { concurrent: true }, () => {
     const lines = await ipatlas(['enrich', '--format', 'jsonl', '--data', dataDir, ...redact], {
       input: values.join('\n'),
     });
-    const output = (await cluster.read('r-geo')).map(({ value }) => `${value}\n`).join('');
+    const output = (await cluster.read('r-geo')).map(({ value }) => value).join('\n');
     expect(output).toBe(lines.stdout);
     const rejects = (await cluster.read('r-geo-rejects')).map(({ value }) => value);
     expect(rejects).toEqual(['broken 193.0.0.0']);
