@@ -407,8 +407,8 @@ the servers are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the m
     },
   },
   examples: {
-    'ipatlas stream --server kafka://localhost:9092 --from logs --to logs-geo --init':
-      'creates the topic logs-geo, and enriches the records of logs into it',
+    'ipatlas stream --server kafka://localhost:9092 --from logs --to geo --init':
+      'creates the topic geo, and enriches the records of logs into it',
     'ipatlas stream --server nats://localhost:4222 --from LOGS --to GEO --init':
       'creates the stream GEO, and enriches the messages of LOGS into it',
     'ipatlas stream --server nats://localhost:4222 --from LOGS --to GEO --read': 'prints the output in order',
