@@ -3,7 +3,7 @@ import { crc32 } from '../crc32.js';
 import { AtlasError, RESTORE } from '../errors.js';
 
 /** `\x89IPC\r\n\x1a\n`. */
-const MAGIC = Uint8Array.of(0x89, 0x49, 0x50, 0x43, 0x0d, 0x0a, 0x1a, 0x0a);
+export const MAGIC = Uint8Array.of(0x89, 0x49, 0x50, 0x43, 0x0d, 0x0a, 0x1a, 0x0a);
 const MAJOR_VERSION = 1;
 const MINOR_VERSION = 0;
 
@@ -44,7 +44,11 @@ export function containerSize(bytes: Uint8Array, name: string): number {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const major = view.getUint16(HEADER.major, true);
   if (major !== MAJOR_VERSION) {
-    throw damaged(name, `format version ${major}, but this reader knows version ${MAJOR_VERSION}`);
+    const which = major < MAJOR_VERSION ? 'an older' : 'a newer';
+    throw damaged(
+      name,
+      `made by ${which} version of ipatlas (format version ${major}, this one reads ${MAJOR_VERSION})`,
+    );
   }
   return view.getUint32(HEADER.size, true);
 }

@@ -8,12 +8,12 @@
  * ```
  */
 import { zlibIfAny } from '../builtins.js';
-import { containerSize } from '../compact/container.js';
+import { containerSize, MAGIC } from '../compact/container.js';
 import { CompactCountries } from '../compact/countries.js';
 import { BinaryEngine } from '../database/binary-engine.js';
 import { Lookups } from '../database/lookups.js';
 import { DAY_MS } from '../day.js';
-import { AtlasError } from '../errors.js';
+import { AtlasError, isAtlasError, messageOf } from '../errors.js';
 import { MAX_COMPACT_BYTES } from '../limits.js';
 import type { KindDatabase, LookupDatabase, NetworkDatabase } from './database.js';
 import { CompactKinds, CompactNetworks } from './partitions.js';
@@ -82,8 +82,13 @@ async function gunzip(bytes: Uint8Array<ArrayBuffer>, name: string): Promise<Uin
 /** Returns a compact form as it is, unpacked if it is compressed. */
 async function unpacked(bytes: Uint8Array | ArrayBuffer, name: string): Promise<Uint8Array> {
   const given = bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes);
-  const isGzip = given[0] === 0x1f && given[1] === 0x8b;
-  return isGzip ? gunzip(given as Uint8Array<ArrayBuffer>, name) : given;
+  if (given[0] === 0x1f && given[1] === 0x8b) return gunzip(given as Uint8Array<ArrayBuffer>, name);
+  if (given.length > 0 && given[0] !== MAGIC[0]) {
+    // Brotli, the default of exports, has no magic number, and not every runtime can unpack it.
+    const advice = 'if it is compressed with Brotli, write it with "ipatlas export compact --gzip"';
+    throw new AtlasError('E_DAMAGED', `${name}: neither a compact form nor one with gzip; ${advice}`);
+  }
+  return given;
 }
 
 /**
@@ -130,29 +135,43 @@ function fromBase64(text: string): Uint8Array {
   return bytes;
 }
 
-/** Databases by their address, to ask the server only for newer ones. */
+/** Databases by their address, to open only newer ones. */
 type Fetched<Database> = Map<string, { etag: string; database: Database }>;
 const countries: Fetched<LookupDatabase> = new Map();
 const networks: Fetched<NetworkDatabase> = new Map();
 const kinds: Fetched<KindDatabase> = new Map();
+
+/** Whether a browser asks the server first whether it may send `If-None-Match` (CORS), which few servers of files allow. */
+function isOfOtherOrigin(url: string): boolean {
+  const { location } = globalThis as { location?: Pick<URL, 'href' | 'origin'> };
+  return location !== undefined && new URL(url, location.href).origin !== location.origin;
+}
 
 async function fetchDatabase<Database>(
   url: string,
   fetched: Fetched<Database>,
   open: (bytes: ArrayBuffer, name: string) => Promise<Database>,
 ): Promise<Database> {
+  const failed = (what: string, cause?: unknown): AtlasError =>
+    new AtlasError('E_FETCH', `${url} ${what}; check the address of the compact form`, { cause });
   const known = fetched.get(url);
-  const response = await fetch(url, { headers: known === undefined ? {} : { 'If-None-Match': known.etag } });
-  if (response.status === 304 && known !== undefined) return known.database;
-  if (!response.ok)
-    throw new AtlasError(
-      'E_FETCH',
-      `${url} answers ${response.status} ${response.statusText}; check the address of the compact form`,
-    );
-  const database = await open(await response.arrayBuffer(), url);
-  const etag = response.headers.get('ETag');
-  if (etag !== null) fetched.set(url, { etag, database });
-  return database;
+  try {
+    // Of other origins, the browser's own cache asks with the ETag, and gives the file that it has.
+    const response = isOfOtherOrigin(url)
+      ? await fetch(url, { cache: 'no-cache' } as RequestInit)
+      : await fetch(url, { headers: known === undefined ? {} : { 'If-None-Match': known.etag } });
+    const etag = response.headers.get('ETag');
+    if (known !== undefined && (response.status === 304 || (response.ok && etag === known.etag))) {
+      await response.body?.cancel();
+      return known.database;
+    }
+    if (!response.ok) throw failed(`answers ${response.status} ${response.statusText}`);
+    const database = await open(await response.arrayBuffer(), url);
+    if (etag !== null) fetched.set(url, { etag, database });
+    return database;
+  } catch (error) {
+    throw isAtlasError(error) ? error : failed(`cannot be fetched: ${messageOf(error)}`, error);
+  }
 }
 
 /**
@@ -160,7 +179,7 @@ async function fetchDatabase<Database>(
  *
  * @param url of a compact form, such as `https://…/db/country.ipc` of a server; the data of the package by default. If the
  *   server sends an ETag, a later call for the same URL gets a newer database or the same one
- * @throws an error with the code E_FETCH if the server does not answer with a file, E_DAMAGED if it is not a compact form
+ * @throws an error with the code E_FETCH if there is no answer or no file, E_DAMAGED if it is not a compact form
  */
 export async function load(url?: string | URL): Promise<LookupDatabase> {
   if (url !== undefined) return fetchDatabase(String(url), countries, fromBytes);

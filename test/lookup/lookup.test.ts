@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
 import { writeContainer } from '../../src/compact/container.js';
 import { aboutSection } from '../../src/compact/countries.js';
@@ -139,15 +139,18 @@ describe('@ipatlas/lookup', () => {
     expect(bytes).toBeLessThan(1_000_000);
   });
 
-  it('has types that a strict consumer can compile, and is not published with the data of a clone', () => {
+  it('has types that a strict consumer can compile and the README tells, and is not published with the data of a clone', () => {
     const dir = temporaryDir();
     mkdirSync(join(dir, 'node_modules/@ipatlas'), { recursive: true });
     symlinkSync(FOLDER, join(dir, 'node_modules/@ipatlas/lookup'));
+    const readme = /```ts\n([\s\S]*?)```/.exec(readFileSync(join(FOLDER, 'README.md'), 'utf8'))!;
     const text =
-      "import { load, fromBytes, type LookupDatabase } from '@ipatlas/lookup';\n" +
+      "import { load, fromBytes, type LookupDatabase, type Reason } from '@ipatlas/lookup';\n" +
       "const db: LookupDatabase = await load(new URL('https://example.org'));\n" +
       "export const code: string | null | undefined = db.country('8.8.8.8')?.country_code;\n" +
-      'export const other = await fromBytes(new Uint8Array());\n';
+      'export const other = await fromBytes(new Uint8Array());\n' +
+      `declare namespace readme {\n${readme[1]}}\n` +
+      'export const told: typeof readme = { load, fromBytes };\n';
     writeFileSync(join(dir, 'use.mts'), text);
     const tsc = join(packageRoot(), 'node_modules/typescript/bin/tsc');
     const flags = [
@@ -197,7 +200,13 @@ describe.each(['zlib', 'streams'])('fromBytes with %s', (unpacker) => {
 
   it.each<[string, () => Uint8Array, RegExp]>([
     ['nothing', () => new Uint8Array(), /0 bytes are not enough/],
-    ['a page', () => Buffer.from('<!doctype html><title>Not found</title>'), /no magic number/],
+    [
+      'a page',
+      () => Buffer.from('<!doctype html><title>Not found</title>'),
+      /neither a compact form nor one with gzip/,
+    ],
+    ['other bytes', () => Buffer.from('\x89PNG\r\n\x1a\n followed by a picture', 'latin1'), /no magic number/],
+    ['Brotli', () => brotliCompressSync(smallWorld()), /"ipatlas export compact --gzip"/],
     ['a truncated file', () => smallWorld().subarray(0, -1), /its header says/],
     ['truncated gzip', () => gzipSync(smallWorld()).subarray(0, -30), /cannot be unpacked/],
     ['gzip of nothing', () => gzipSync(''), /0 bytes are not enough/],
@@ -236,5 +245,7 @@ describe('load(url)', () => {
       server.close();
       server.closeAllConnections();
     }
+    for (const wrong of [url, 'country.ipc'])
+      await expect(load(wrong)).rejects.toMatchObject({ code: 'E_FETCH', message: expect.stringContaining(wrong) });
   });
 });
