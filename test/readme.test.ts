@@ -102,6 +102,13 @@ describe('the documentation', () => {
     expect(postgres).toContain('USING spgist (network inet_ops)');
   });
 
+  it('has the examples for web servers as they are run', () => {
+    for (const name of ['express', 'fastify', 'next-proxy']) {
+      const code = read(`examples/${name}.mjs`).replace(/^.*\n/, '');
+      expect(read('docs/library.md')).toContain(`\`\`\`js\n${code}\`\`\`\n`);
+    }
+  });
+
   it('has every target of the Makefile', () => {
     const targets = [...read('Makefile').matchAll(/^([a-z]+):.*##/gm)].map(([, target]) => target!);
     expect(targets).toEqual(
@@ -121,61 +128,9 @@ describe('the documentation', () => {
   });
 
   it('gives the limits that the code has', async () => {
-    const limits = (await import('../src/limits.js')) as unknown as Record<string, number>;
-    const bulk = read('docs/bulk.md');
-    const api = read('docs/api.md');
-    const grouped = (name: string, unit = 1) => (limits[name]! / unit).toLocaleString('en-US');
-    const MIB = 2 ** 20;
-    expect(bulk).toContain(
-      `| line of JSON lines, a list, an access log, logfmt or text | ${grouped('MAX_LINE_BYTES', MIB)} MiB;`,
-    );
-    expect(bulk).toContain(`| nesting of a line, of an item of a JSON document | ${grouped('MAX_JSON_DEPTH')} levels;`);
-    expect(bulk).toContain(`| fields in one run | ${grouped('MAX_FIELDS')};`);
-    expect(bulk).toContain(`| ${grouped('MAX_PATH_KEYS')}, ${grouped('MAX_KEY_BYTES')} |`);
-    expect(bulk).toContain(`| CSV or TSV record | ${grouped('MAX_CSV_RECORD_BYTES', MIB)} MiB;`);
-    expect(bulk).toContain(`| item of a JSON document | ${grouped('MAX_JSON_ITEM_BYTES', MIB)} MiB;`);
-    expect(bulk).toContain(`| \`--jobs\` | ${grouped('MAX_JOBS')} |`);
-    expect(api).toContain(`| addresses in a batch | ${grouped('MAX_BATCH')} |`);
-    expect(api).toContain(`| request body | ${grouped('MAX_BODY_BYTES')} bytes |`);
-    expect(api).toContain(`| request line and headers | ${grouped('MAX_HEADER_BYTES')} bytes |`);
-    expect(api).toContain(`| ${grouped('HEADERS_TIMEOUT_MS', 1000)} s, ${grouped('REQUEST_TIMEOUT_MS', 1000)} s |`);
-    expect(api).toContain(`| idle connection | ${grouped('KEEP_ALIVE_TIMEOUT_MS', 1000)} s |`);
-    expect(api).toContain(`| addresses in a batch of the page | ${grouped('MAX_PAGE_BATCH')} |`);
-    expect(api).toContain(
-      `| addresses in a batch of the page that the browser looks up | ${grouped('MAX_BROWSER_BATCH')} |`,
-    );
-    expect(api).toContain(`| addresses a minute, by the page, of one network | ${grouped('PAGE_RATE')} |`);
-    expect(api).toContain(`| key of the page | valid for ${grouped('PAGE_KEY_MS', 1000)} s |`);
-    expect(api).toContain(`| addresses a minute of a self-issued key | ${grouped('SIGN_UP_RATE')} |`);
-    expect(api).toContain(
-      `a /64, a /56, a /48 | ${[64, 56, 48].map((bits) => Object(limits.SIGN_UPS_PER_NETWORK)[bits]).join(', ')} |`,
-    );
-    expect(reference).toContain(`| text of an address | ${grouped('MAX_ADDRESS_LENGTH')} characters |`);
-    expect(reference).toContain(`| sources in a build | ${grouped('MAX_SOURCES')} |`);
-    expect(reference).toContain(`| CSV row of a source | ${grouped('MAX_CSV_ROW_BYTES')} bytes |`);
-    expect(reference).toContain(
-      `${grouped('MAX_LABEL_COLUMNS')} columns and ${grouped('MAX_LABEL_ROWS')} rows in at most 16 files; ${grouped('MAX_LABEL_LENGTH')} characters a value; ${grouped('MAX_LABEL_TEXT')} characters`,
-    );
-    expect(reference).toContain(`| records of an MMDB source | ${grouped('MAX_MMDB_STEPS')} `);
-    expect(reference).toContain(`| releases in a signed repository | ${grouped('REPOSITORY_RELEASES')} |`);
-    expect(reference).toContain(
-      `${grouped('MAX_METADATA_BYTES', 1024)} KiB; the timestamp ${grouped('MAX_TIMESTAMP_BYTES', 1024)} KiB |`,
-    );
-    expect(reference).toContain(
-      `${grouped('METADATA_TRY_TIMEOUT_MS', 1000)} s for metadata, ${grouped('PULL_TRY_TIMEOUT_MS', 1000)} s for a file`,
-    );
-    expect(reference).toContain(`that one pull follows | ${grouped('MAX_ROOT_VERSIONS')} |`);
-    expect(reference).toContain(
-      `| releases kept | ${grouped('KEPT_RELEASES')}, and ${grouped('KEPT_REFUSED')} refused ones |`,
-    );
-  });
-
-  it('gives the lifetime of the signatures of each role', async () => {
-    const { SIGNATURE_DAYS } = await import('../src/limits.js');
-    const distribution = read('docs/distribution.md');
-    for (const [role, days] of Object.entries(SIGNATURE_DAYS)) {
-      expect(distribution).toMatch(new RegExp(`^\\| ${role} \\|.*\\| ${days} days \\|`, 'm'));
-    }
+    const { FILES_WITH_LIMITS, withLimits } = await import(packageFile('scripts/limit-texts.js'));
+    for (const file of FILES_WITH_LIMITS) expect(read(file), 'run "npm run docs"').toBe(withLimits(file, read(file)));
+    expect(() => withLimits('docs/bulk.md', 'another text')).toThrow('does not have');
   });
 
   it('README names the commands of a fresh clone', () => {
