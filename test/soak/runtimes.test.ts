@@ -4,17 +4,17 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { releaseDir } from '../../src/database/release.js';
-import { packageFile } from '../../src/package-root.js';
+import { packageFile, packageRoot } from '../../src/package-root.js';
 import { boundaries } from '../support/boundaries.js';
 import { seedSourcesRelease } from '../support/built-release.js';
 import { checkInChromium } from '../support/chromium-lookups.js';
 import { freePort } from '../support/ports.js';
-import { temporaryDir } from '../support/release.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
 
 const RUNTIMES = fileURLToPath(new URL('runtimes', import.meta.url));
@@ -89,7 +89,7 @@ describe('@ipatlas/lookup in', () => {
   });
 
   it('Chromium gives the results of the SQLite mirror', async () => {
-    expect(await checkInChromium(PACKAGE, 'index.js', list)).toEqual({ ...right, problems: [] });
+    expect(await checkInChromium(PACKAGE, 'index.js', list)).toMatchObject({ ...right, shared: true, problems: [] });
   });
 });
 
@@ -117,7 +117,7 @@ describe('@ipatlas/lookup, bundled for browsers by', () => {
     );
     if (name === 'webpack') bundleWithWebpack(out);
     else run(tool(name), args(out));
-    expect(await checkInChromium(out, 'entry.js', list)).toEqual({ ...right, problems: [] });
+    expect(await checkInChromium(out, 'entry.js', list)).toMatchObject({ ...right, shared: true, problems: [] });
   });
 });
 
@@ -132,3 +132,53 @@ function bundleWithWebpack(out: string): void {
     });`;
   run(process.execPath, ['--input-type=module', '-e', script]);
 }
+
+describe('the examples for web servers', () => {
+  beforeAll(async () => {
+    for (const name of ['express', 'fastify', 'next-proxy'])
+      cpSync(packageFile(`examples/${name}.mjs`), join(dir, `${name}.mjs`));
+    const installed = (name: string): string => join(RUNTIMES, 'node_modules', name);
+    for (const [name, folder] of [
+      ['ipatlas', packageRoot()],
+      ['fastify', packageFile('node_modules/fastify')],
+      ['express', installed('express')],
+      ['next', installed('next')],
+    ])
+      symlinkSync(folder!, join(dir, 'node_modules', name!));
+    await publishBlocks(join(dir, 'data'), SMALL_WORLD);
+  });
+
+  it.each(['express', 'fastify'])(
+    '%s knows the country of the client that a proxy on the machine names',
+    async (name) => {
+      const port = await freePort();
+      const env = { ...process.env, PORT: String(port), IPATLAS_DATA: join(dir, 'data') };
+      const server = spawn(process.execPath, [`${name}.mjs`], { cwd: dir, env, stdio: 'inherit' });
+      try {
+        const countryOf = async (client: string): Promise<object | undefined> => {
+          const headers = { 'X-Forwarded-For': client };
+          const response = await fetch(`http://127.0.0.1:${port}/`, { headers }).catch(() => undefined);
+          return response?.json() as Promise<object | undefined>;
+        };
+        expect(await until(() => countryOf('8.8.8.8, 193.0.0.1'), `an answer of ${name}`)).toEqual({
+          ...{ country: 'Netherlands', country_code: 'NL', is_eu: true },
+        });
+        expect(await countryOf('10.0.0.1')).toMatchObject({ country_code: null });
+      } finally {
+        server.kill();
+        await once(server, 'exit');
+      }
+    },
+  );
+
+  it('Next.js gives it to its pages', async () => {
+    const flags = ['next-proxy.mjs', '--bundle', '--platform=node', '--format=cjs', '--outfile=proxy.cjs'];
+    run(tool('esbuild'), flags);
+    const call = `
+      const { proxy } = require('./proxy.cjs');
+      const headers = { 'X-Forwarded-For': '8.8.8.8, 193.0.6.139', 'X-Country': 'XX' };
+      proxy(new Request('http://localhost/', { headers })).then((response) =>
+        console.log(response.headers.get('x-middleware-request-x-country')));`;
+    expect(run(process.execPath, ['-e', call])).toBe('NL\n');
+  });
+});
