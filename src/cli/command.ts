@@ -24,6 +24,8 @@ export interface Flag {
   choices?: readonly string[] | Readonly<Record<string, string>>;
   /** Whether it can have other values than its choices, which the command checks. */
   hasOthers?: true;
+  /** What its values are mostly, for the completions: each of them, or several with commas between them if the value is a LIST. */
+  common?: () => readonly string[];
 }
 
 /** Returns the values that a flag can have; undefined if any. */
@@ -159,8 +161,6 @@ export async function print(output: string | Uint8Array): Promise<void> {
     } catch (error) {
       if (systemErrorCode(error) === 'EPIPE') process.exit(EXIT.ok);
       if (systemErrorCode(error) !== 'EAGAIN') throw writeError('standard output', error);
-      // A reader that has gone wants no notes.
-      if (systemErrorCode(error) === 'EPIPE') return;
       // Another process made the pipe non-blocking, and it is full.
       await new Promise((resolve) => setTimeout(resolve, FULL_PIPE_MS));
     }

@@ -30,12 +30,20 @@ const OFFERS = {
   nothing: { bash: ':', zsh: ' ', fish: '-f' },
 };
 
-/** What is offered for a word: names of files or directories, ids of releases, nothing, or one of these words. */
-type Candidates = keyof typeof OFFERS | readonly string[];
+/** What is offered for a word: names of files or directories, ids of releases, nothing, one of these words, or a list of them with commas. */
+type Candidates = keyof typeof OFFERS | readonly string[] | { list: readonly string[] };
 
 /** Returns what a shell is told to offer. */
 function offerOf(candidates: Candidates): (typeof OFFERS)['file'] {
   if (typeof candidates === 'string') return OFFERS[candidates];
+  if ('list' in candidates) {
+    const words = candidates.list.join(' ');
+    return {
+      bash: `_ipatlas_list '${words}'`,
+      zsh: `_sequence compadd - ${words}`,
+      fish: `-f -a '(__ipatlas_list ${words})'`,
+    };
+  }
   const words = candidates.join(' ');
   return { bash: `compgen -W '${words}' -- "$cur"`, zsh: `(${words})`, fish: `-f -a '${words}'` };
 }
@@ -52,7 +60,10 @@ interface Completed {
 const VALUES: Readonly<Record<string, Candidates>> = { FILE: 'file', DIR: 'directory', ID: 'release' };
 
 function flagValue(flag: Flag): Candidates | undefined {
-  return flag.value === undefined ? undefined : (choicesOf(flag) ?? VALUES[flag.value] ?? 'nothing');
+  const { value, common } = flag;
+  if (value === undefined) return undefined;
+  if (common !== undefined) return value === 'LIST' ? { list: common() } : common();
+  return choicesOf(flag) ?? VALUES[value] ?? 'nothing';
 }
 
 /** Returns the first words of a text, which say enough in a list of candidates. */
@@ -85,7 +96,10 @@ function describeCommand({ name, summary, command }: NamedCommand, names: readon
 const HEADER = 'made by "ipatlas completion"; do not edit';
 
 function bash(commands: Completed[]): string {
-  const reply = (candidates: Candidates): string => `mapfile -t COMPREPLY < <(${offerOf(candidates).bash})`;
+  const reply = (candidates: Candidates): string => {
+    const isList = typeof candidates === 'object' && 'list' in candidates;
+    return `${isList ? 'compopt -o nospace 2>/dev/null; ' : ''}mapfile -t COMPREPLY < <(${offerOf(candidates).bash})`;
+  };
   const values = commands.flatMap(({ name, flags }) =>
     flags.flatMap((flag) => {
       if (flag.value === undefined) return [];
@@ -102,6 +116,11 @@ function bash(commands: Completed[]): string {
   });
   const ofProgram = Object.keys(PROGRAM_FLAGS).map((flag) => `--${flag}`);
   return `# bash completion for ipatlas, ${HEADER}
+_ipatlas_list() {
+  local before=''
+  [[ $cur == *,* ]] && before=\${cur%,*},
+  compgen -P "$before" -W "$1" -- "\${cur##*,}"
+}
 _ipatlas() {
   local cur=\${COMP_WORDS[COMP_CWORD]} prev=\${COMP_WORDS[COMP_CWORD - 1]} command='' at
   for ((at = 1; at < COMP_CWORD; at++)); do
@@ -194,6 +213,10 @@ function fish(commands: Completed[]): string {
   return `# fish completion for ipatlas, ${HEADER}
 function __ipatlas_releases
   ${RELEASE_IDS}
+end
+function __ipatlas_list
+  set -l before (string match -r '^.*,' -- (commandline -ct))
+  printf "$before%s\\n" $argv
 end
 function __ipatlas_first -a command
   set -l words (commandline -opc)

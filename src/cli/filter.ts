@@ -1,4 +1,5 @@
 /** `ipatlas filter`: passes on the records whose address is in certain countries. */
+import { countryWords } from '../country/continents.js';
 import { parseCountryList } from '../country/memberships.js';
 import { manifestOfDatabase } from '../database/origin.js';
 import { knownKinds, listsOfKinds, type Manifest } from '../database/release.js';
@@ -79,6 +80,7 @@ without a file, or for "-", it reads stdin. gzip is recognized, and zstd from No
     country: {
       value: 'LIST',
       repeatable: true,
+      common: countryWords,
       help: 'ISO 3166-1 alpha-2 codes, EU for the European Union, EEA for the European Economic Area, such as DE,FR or EEA,GB; repeatable',
     },
     eu: { help: 'all countries of the European Union, as --country EU' },

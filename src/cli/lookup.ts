@@ -160,6 +160,7 @@ line. An address that is not valid gives {"ip":…,"error":"invalid ip"} and, at
     add: {
       value: 'LIST',
       repeatable: true,
+      common: resultFields,
       help: `which fields to show, with commas: of ${resultFields().join(', ')}. asn and as_name are the number and the name of the network that announces the address, network is the largest CIDR block around it with the same answers; also the names of labels`,
     },
     reason: { help: 'also show why an address has no country' },

@@ -1,6 +1,7 @@
 /** The continents of the countries: the table data/reference/continents.csv. */
 import { readFileSync } from 'node:fs';
 import { packageFile } from '../package-root.js';
+import { GROUPS } from './country.js';
 
 export interface Continent {
   /** `AF`, `AN`, `AS`, `EU`, `NA`, `OC` or `SA`. */
@@ -18,4 +19,9 @@ export function continentTable(): ReadonlyMap<string, Continent> {
       countries!.split(' ').map((country): [string, Continent] => [country, { code: code!, name: name! }]),
     ),
   );
+}
+
+/** Returns the codes of all countries, and the groups of them that a list of countries can have. */
+export function countryWords(): string[] {
+  return [...GROUPS, ...[...continentTable().keys()].sort()];
 }

@@ -67,6 +67,13 @@ describe('ipatlas completion', () => {
         ['create', 'list', 'revoke', 'export', 'import'],
       ],
       [['help', 'lo'], ['lookup']],
+      [['enrich', '--log', 'suri'], ['suricata']],
+      [['lookup', '--add', 'country_code,as_'], ['country_code,as_name']],
+      [['filter', '--country', 'EEA,D'], ['DE', 'DJ', 'DK', 'DM', 'DO', 'DZ'].map((code) => `EEA,${code}`)],
+      [
+        ['export', '--with', ''],
+        ['confidence', 'networks', 'kinds'],
+      ],
       [['export', 'csv', ''], []],
       [['rollback', '2026-01-01'], ['2026-01-01-0123456789ab']],
       [

@@ -64,6 +64,7 @@ export const INPUT_FLAGS = {
   },
   log: {
     value: 'NAME',
+    common: () => ['list', ...Object.keys(knownLogs())],
     help: 'a log by its name, such as nginx, iis or suricata, which sets --format, --field, --lenient and --pick. "--log list" prints the names. Without --format and --log, the first lines decide',
   },
   logs: { value: 'FILE', help: 'more names for --log, as docs/logs.md describes' },
@@ -119,6 +120,7 @@ export const ADD_FLAGS: FlagTable = {
   add: {
     value: 'LIST',
     repeatable: true,
+    common: addable,
     help: `what to add, in this order: of ${addable().join(', ')}, with commas; default the first three. Also the names of labels`,
   },
   schema: {
