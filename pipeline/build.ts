@@ -255,17 +255,16 @@ async function runStages(options: BuildOptions, fetchContext: StageContext): Pro
   const labelFiles = await storeLabels(dataDir, config.labels);
 
   const identify = (inputs: readonly BuildInput[]): ReleaseIdentity =>
-    identifyRelease(
-      inputs,
-      config.merge,
+    identifyRelease({
+      sources: inputs.map(({ source, fetched }) => ({ ...source, files: fetched.files })),
+      merge: config.merge,
       reference,
-      countries,
       overrides,
-      overridesFile?.sha256 ?? '',
-      labelFiles.files,
-      missingListsOf(config, inputs),
+      overridesFile: overridesFile?.sha256 ?? '',
+      labels: labelFiles.files,
+      missingLists: missingListsOf(config, inputs),
       asOf,
-    );
+    });
   /** Returns the result if there is nothing to build from inputs; throws if they may not be built from. */
   const resultIfUnchanged = ({ inputHash, ...identity }: ReleaseIdentity): BuildResult | undefined => {
     if (force) return undefined;

@@ -1,4 +1,5 @@
 /** The only module of the pipeline that the command line imports. What takes long to load is loaded when it is called. */
+import type { Manifest } from '../src/database/release.js';
 import { withPackages } from '../src/optional-packages.js';
 import type { BuildOptions, BuildResult } from './build.js';
 import type { DeepCheck } from './checking/check-stage.js';
@@ -43,6 +44,12 @@ export async function runAfter(options: AfterOptions): Promise<number> {
 export async function checkStoredRelease(dataDir: string, dir: string): Promise<DeepCheck> {
   const loaded = await import('./checking/check-stage.js');
   return loaded.checkStoredRelease(dataDir, dir);
+}
+
+/** As `checkInputHash` of checking/check-stage.ts. */
+export async function checkInputHash(dataDir: string, manifest: Manifest): Promise<boolean | undefined> {
+  const loaded = await import('./checking/check-stage.js');
+  return loaded.checkInputHash(dataDir, manifest);
 }
 
 /** As `explain` of explain/explain.ts. */

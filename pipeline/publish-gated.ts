@@ -90,7 +90,8 @@ export async function publishGated(
     stages: context.stages,
   };
   replaceFile(join(release.dir, REPORT_FILE), [`${JSON.stringify(report, null, 2)}\n`]);
-  if (outcome === 'forced') recordForce(result);
+  // Also of a release that is current already: it is made again because somebody wants it.
+  if (outcome === 'forced' || (force && currentReleaseId(dataDir) === release.id)) recordForce(result);
   // Before publishing: that may remove the release to compare with.
   if (config.report !== undefined) writeReportPage(config.report, dataDir, release, note);
   if (outcome === 'refused') {

@@ -1,17 +1,15 @@
 /** Computes the id of a release: the same inputs and the same date give the same id. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-import type { Country } from '../src/country/country.js';
-import { type ManifestFile, type MissingList, releaseId } from '../src/database/release.js';
+import { countryTable } from '../src/country/country.js';
+import { type ManifestFile, type MissingList, type NetworkList, releaseId } from '../src/database/release.js';
 import { MIRROR_VERSION } from '../src/mirror/reader.js';
 import { packageFile } from '../src/package-root.js';
 import { MAJOR_VERSION, MINOR_VERSION } from '../src/rangefile/layout.js';
 import type { Override } from './config/overrides.js';
 import type { Reference } from './config/reference.js';
-import type { SourceConfig } from './config/sources.js';
-import type { MergeStrategy } from './merging/evidence.js';
+import type { MergeStrategy, SourceEvidence } from './merging/evidence.js';
 import { loadOperatorRegions } from './source-formats/operator-ranges.js';
-import type { FetchedSource } from './stage.js';
 
 /**
  * Version of the rules by which files become ranges. It must change with every rule of reading and merging, so that the same
@@ -31,50 +29,52 @@ function sha256(value: unknown): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex');
 }
 
-/**
- * Computes the identity of a release from its inputs.
- *
- * @param sources each with its fetched files, in order of priority
- * @param merge how they are merged
- * @param countries as of the build's date
- * @param overrides the rows that apply
- * @param overridesFile SHA-256 of their file, which counts as a whole because `explain` shows its rows; empty if there
- *   is none
- * @param labels the files of labels
- * @param missingLists the lists of kinds of networks that are configured, but not among the sources
- * @param asOf the build's date, `YYYY-MM-DD`
- */
-export function identifyRelease(
-  sources: readonly { source: SourceConfig; fetched: FetchedSource }[],
-  merge: MergeStrategy,
-  reference: Reference,
-  countries: ReadonlyMap<string, Country>,
-  overrides: readonly Override[],
-  overridesFile: string,
-  labels: readonly ManifestFile[],
-  missingLists: readonly MissingList[],
-  asOf: string,
-): ReleaseIdentity {
+/** What of a source determines the ranges. */
+export interface IdentifiedSource extends SourceEvidence {
+  id: string;
+  format: string | object;
+  license: string;
+  attribution: string;
+  network?: NetworkList | undefined;
+  files: readonly Pick<ManifestFile, 'name' | 'sha256'>[];
+}
+
+/** What determines the ranges of a release. */
+export interface IdentifiedInputs {
+  /** In order of priority. */
+  sources: readonly IdentifiedSource[];
+  merge: MergeStrategy;
+  reference: Reference;
+  /** The rows that apply. */
+  overrides: readonly Override[];
+  /** SHA-256 of their file, which counts as a whole because `explain` shows its rows; empty if there is none. */
+  overridesFile: string;
+  labels: readonly ManifestFile[];
+  /** The lists of kinds of networks that are configured, but not among the sources. */
+  missingLists: readonly MissingList[];
+  /** The build's date, `YYYY-MM-DD`. */
+  asOf: string;
+}
+
+/** Computes the identity of a release from its inputs. */
+export function identifyRelease(inputs: IdentifiedInputs): ReleaseIdentity {
+  const { sources, merge, reference, overrides, overridesFile, labels, missingLists, asOf } = inputs;
   const { version: toolVersion } = JSON.parse(readFileSync(packageFile('package.json'), 'utf8')) as { version: string };
   const inputHash = sha256({
     rules: [RULES_VERSION, MAJOR_VERSION, MINOR_VERSION, MIRROR_VERSION],
-    sources: sources.map(({ source, fetched }) => ({
-      id: source.id,
-      format: source.format,
-      license: source.license,
-      attribution: source.attribution,
-      files: fetched.files.map(({ name, sha256: hash }) => [name, hash]),
-    })),
+    sources: sources.map(({ id, format, license, attribution, files }) => {
+      return { id, format, license, attribution, files: files.map(({ name, sha256: hash }) => [name, hash]) };
+    }),
     // They change nothing if sources are merged by priority.
     ...(merge === 'evidence' && {
-      evidence: sources.map(({ source: { lineage, kind, interpolates, space, asns } }) => {
+      evidence: sources.map(({ lineage, kind, interpolates, space, asns }) => {
         return [lineage, kind, interpolates, space, ...asns];
       }),
     }),
     anycast: reference.anycast.map(({ block }) => block),
-    networks: sources.map(({ source: { kind, network } }) => [kind === 'anycast', network?.kind, network?.operator]),
+    networks: sources.map(({ kind, network }) => [kind === 'anycast', network?.kind, network?.operator]),
     missingLists: missingLists.map(({ id, kind }) => [id, kind]),
-    countries: [...countries.values()],
+    countries: [...countryTable(reference, asOf).values()],
     aliases: [...reference.aliases],
     regions: [...loadOperatorRegions()],
     special: reference.special.map(({ block, result, layer }) => [block, result, layer]),

@@ -45,7 +45,10 @@ export const ERROR_TABLE = {
     meaning: 'the release is published, but a step of "after" failed; "ipatlas after" tries it again',
   },
   E_REFUSED: { exit: EXIT.refused, meaning: 'a check or gate refused to publish; the current release stays' },
-  E_BAD_INPUT: { exit: EXIT.badInput, meaning: 'input that cannot be read, under a policy that fails on it' },
+  E_BAD_INPUT: {
+    exit: EXIT.badInput,
+    meaning: 'input or a fetched source that cannot be read, under a policy that fails on it',
+  },
   E_NO_DATABASE: { exit: EXIT.noDatabase, meaning: 'no published release in the data directory' },
   E_DAMAGED: {
     exit: EXIT.noDatabase,
@@ -63,7 +66,7 @@ export const ERROR_TABLE = {
     exit: EXIT.fetchFailed,
     meaning: 'the signed metadata of a repository has expired; the current release stays',
   },
-  E_FETCH: { exit: EXIT.fetchFailed, meaning: 'a source could not be fetched or read' },
+  E_FETCH: { exit: EXIT.fetchFailed, meaning: 'a source, or a file of it, could not be fetched' },
 } as const;
 
 export type ErrorCode = keyof typeof ERROR_TABLE;

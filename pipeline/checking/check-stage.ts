@@ -1,12 +1,14 @@
 /** The check of a sample before a release is published, and of all rows of a stored release. */
 import { basename, join } from 'node:path';
-import { type ManifestFile, MIRROR_FILE, type Refusal } from '../../src/database/release.js';
+import { readPullState } from '../../src/database/pull-state.js';
+import { type Manifest, type ManifestFile, MIRROR_FILE, type Refusal } from '../../src/database/release.js';
 import { type VerifiedRelease, verifyRelease } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
 import { openMirror } from '../../src/mirror/reader.js';
 import { loadOverrides, type Override } from '../config/overrides.js';
 import { loadReference } from '../config/reference.js';
 import { cachedInput, evidenceOf } from '../explain/covering-rows.js';
+import { identifyRelease } from '../release-id.js';
 import { readSource, type SourceResult } from '../source-formats/read-source.js';
 import type { FetchedFile, StageContext, StageResult } from '../stage.js';
 import { type CheckInput, type Disagreement, ReleaseCheck } from './check-release.js';
@@ -51,6 +53,33 @@ async function describe(found: readonly Disagreement[]): Promise<string[]> {
   }
   if (found.length > SHOWN) texts.push(`${found.length - SHOWN} more disagreements`);
   return texts;
+}
+
+/**
+ * Computes the hash of a release's inputs again, of what its manifest says of them: sources with formats, licenses, attributions and
+ * hashes of files, overrides, labels; and of the reference tables of this ipatlas.
+ *
+ * @returns whether the manifest has that hash; undefined if that cannot be told: another version made the release, its overrides
+ *   are not stored here, or it was pulled, perhaps without its labels
+ */
+export function checkInputHash(dataDir: string, manifest: Manifest): boolean | undefined {
+  const { inputs, overrides: listed, labels, kinds, as_of: asOf, input_hash: hash, tool_version: version } = manifest;
+  const reference = loadReference();
+  const files = listed === undefined ? [] : cachedInput(dataDir, [listed]);
+  if (typeof files === 'string' || readPullState(dataDir) !== undefined) return undefined;
+  const { inputHash, toolVersion } = identifyRelease({
+    sources: inputs.map(({ lineage = '', kind = 'other', interpolates = false, space = [], asns = [], ...input }) => {
+      return { ...input, lineage, kind, interpolates, space, asns };
+    }),
+    merge: evidenceOf(manifest) === undefined ? 'priority' : 'evidence',
+    reference,
+    overrides: files.flatMap(({ path }) => loadOverrides(path, reference, asOf).rows),
+    overridesFile: listed?.sha256 ?? '',
+    labels: labels?.files ?? [],
+    missingLists: kinds?.missing ?? [],
+    asOf,
+  });
+  return inputHash === hash || (version === toolVersion ? false : undefined);
 }
 
 /** Rows that are checked together when all of a release are. */

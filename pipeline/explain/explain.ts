@@ -10,6 +10,7 @@ import { addressWords, compareAddresses, rangeSize } from '../../src/address/wor
 import { countryTable } from '../../src/country/country.js';
 import { openDatabase } from '../../src/database/database.js';
 import { recordLabel } from '../../src/database/diff.js';
+import { readPullState } from '../../src/database/pull-state.js';
 import { type Manifest, MIRROR_FILE } from '../../src/database/release.js';
 import type { ReasonedResult } from '../../src/database/results.js';
 import { AtlasError } from '../../src/errors.js';
@@ -73,6 +74,16 @@ export interface Correction {
   address: string;
 }
 
+/** A source that has a row. */
+export interface SourceFacts {
+  id: string;
+  /** Empty if there is none. */
+  version: string;
+  /** `YYYY-MM-DD`; null if nothing tells it. */
+  data_date: string | null;
+  license: string;
+}
+
 export interface Explanation {
   result: ReasonedResult;
   release: string;
@@ -87,6 +98,8 @@ export interface Explanation {
   kinds: ExplainedKinds | null;
   /** Null if the release has no labels. */
   labels: ExplainedLabels | null;
+  /** Those whose rows are shown. */
+  sources: SourceFacts[];
   /** Where the sources that decided take corrections, as far as sources.json says so. */
   corrections: Correction[];
   /** The row of overrides.csv that changes the result here; write the right country in place of `XX`. */
@@ -353,6 +366,17 @@ function correctionsOf({ rows }: Step, { inputs }: Manifest): Correction[] {
   );
 }
 
+/** Returns what the manifest says of the sources that have a row. */
+function sourceFacts(
+  { inputs }: Manifest,
+  parts: readonly ({ rows: readonly { source: string }[] } | null)[],
+): SourceFacts[] {
+  const shown = new Set(parts.flatMap((part) => part?.rows.map(({ source }) => source) ?? []));
+  return inputs
+    .filter(({ id }) => shown.has(id))
+    .map(({ id, version, data_date = null, license }) => ({ id, version, data_date, license }));
+}
+
 /**
  * Returns the largest CIDR block around the address in which the release has the same result, but no more than one network:
  * a wrong address says nothing about the networks around it.
@@ -367,6 +391,10 @@ function networkAround({ family, words }: Target, { first, last }: MatchedRange)
   parseCidr(`${formatAddress(family, words)}/${length}`, network, new Uint32Array(4));
   return formatCidr(family, network, length);
 }
+
+/** Where the rows are that a pull leaves out. */
+const AT_ORIGIN =
+  'the release was pulled, so the rows of its sources stayed at the origin: "ipatlas explain" shows them there';
 
 /** Parses the address to explain; an IPv4-mapped one is that IPv4 address. */
 function parseTarget(text: string): { target: Target; mapped: boolean } {
@@ -405,17 +433,23 @@ export async function explainAll(dataDir: string, dir: string, texts: readonly s
     const explanations: Explanation[] = [];
     for (const [index, match] of matches.entries()) {
       const { target, range } = match.at(-1)!;
-      const notes = covering.missing.map(({ reason }) => `${reason}, so its rows cannot be shown`);
+      const isPulled = covering.missing.length > 0 && readPullState(dataDir) !== undefined;
+      const notes = isPulled
+        ? [AT_ORIGIN]
+        : covering.missing.map(({ reason }) => `${reason}, so its rows cannot be shown`);
       const steps = match.map((step) => explainStep(step.target, step.range, covering, manifest, reference, notes));
+      const network = explainNetwork(database.partition(NETWORKS), target, covering.networkRows, manifest);
+      const kinds = explainKinds(database, target, covering, (note) => notes.push(note));
       explanations.push({
         result: database.lookupWithReason(texts[index]!)!,
         release: manifest.id,
         as_of: manifest.as_of,
         notation: asked[index]!.mapped ? 'mapped' : null,
         steps,
-        network: explainNetwork(database.partition(NETWORKS), target, covering.networkRows, manifest),
-        kinds: explainKinds(database, target, covering, (note) => notes.push(note)),
+        network,
+        kinds,
         labels: await explainLabels(dataDir, database, target, (note) => notes.push(note)),
+        sources: sourceFacts(manifest, [...steps, network, kinds]),
         corrections: correctionsOf(steps.at(-1)!, manifest),
         override: `${networkAround(target, range)},XX,reported by a user`,
         notes,

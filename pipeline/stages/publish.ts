@@ -6,8 +6,9 @@
  * complete release: the old or the new one.
  */
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import {
+  currentReleaseId,
   MANIFEST_FILE,
   type Manifest,
   MIRROR_FILE,
@@ -39,7 +40,7 @@ function contentOf({ outputs }: Manifest): string {
  *
  * If the folder has a whole release of the same id and content, its files are kept, because a folder cannot be replaced in one step
  * and `current` may name it: only its manifest, which tells who forced the release, and its report are replaced, and the mirror is
- * listed as it is. A release that was pulled before its labels were published gets the other files as well, the manifest last; if
+ * listed as it is. If it is current, its report stays, which compares it with the release before. A release that was pulled before its labels were published gets the other files as well, the manifest last; if
  * the process is killed meanwhile, the next pull finds the mirror damaged and replaces it.
  */
 function moveIntoPlace(release: FinishedRelease, releases: string, workDir: string): void {
@@ -50,8 +51,11 @@ function moveIntoPlace(release: FinishedRelease, releases: string, workDir: stri
       const manifest = readManifest(release.dir);
       let names = [REPORT_FILE, MANIFEST_FILE];
       if (contentOf(present) === contentOf(manifest)) {
-        const { outputs } = present;
-        writeFileSync(join(release.dir, MANIFEST_FILE), `${JSON.stringify({ ...manifest, outputs }, null, 2)}\n`);
+        const { outputs, forced = manifest.forced } = present;
+        const isCurrent = currentReleaseId(dirname(releases)) === release.id;
+        const kept = { ...manifest, outputs, ...(isCurrent && forced && { forced }) };
+        writeFileSync(join(release.dir, MANIFEST_FILE), `${JSON.stringify(kept, null, 2)}\n`);
+        if (isCurrent) names = [MANIFEST_FILE];
       } else names = [...manifest.outputs.map(({ name }) => name), ...names];
       for (const name of names) {
         const path = join(release.dir, name);

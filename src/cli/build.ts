@@ -56,7 +56,7 @@ stays current. A release that differs too much from the current one is refused, 
     },
     offline: { help: 'fetch nothing: use the cached copies, else those installed with ipatlas' },
     force: {
-      help: 'build although nothing changed, and publish although gates refuse: then the manifest records who did so',
+      help: 'build although nothing changed, and publish although gates refuse; the manifest then records who did so',
     },
     schedule: {
       value: 'CRON',

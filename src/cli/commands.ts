@@ -82,7 +82,7 @@ const EXIT_CODES = {
   [EXIT.refused]: 'refused to publish; the current release stays',
   [EXIT.badInput]: 'bad input',
   [EXIT.noDatabase]: 'no database, or a damaged one',
-  [EXIT.fetchFailed]: 'a source could not be fetched or read',
+  [EXIT.fetchFailed]: 'a source could not be fetched, or a signed repository not trusted',
   [EXIT.afterFailed]: 'published, but a step of "after" failed',
   [EXIT.busy]: 'another build, pull, import or repo command is running',
   [EXIT.interrupted]: 'interrupted (Ctrl-C)',

@@ -21,7 +21,7 @@ import { noPartition, openReleasePartition, openReleaseRanges } from '../databas
 import { cellText } from '../enrich/formats/results.js';
 import { AtlasError, EXIT, misuse } from '../errors.js';
 import { writeFile } from '../files.js';
-import { partitionAt, rangesAt } from '../history/day.js';
+import { partitionAt, rangesAt, releaseOfDay } from '../history/day.js';
 import { PAIRS_SHOWN } from '../limits.js';
 import { formatCidr, rangeToCidrs } from '../range/cidr.js';
 import { otherPartitions, type Partition } from '../rangefile/partitions.js';
@@ -57,6 +57,14 @@ function openSide(dataDir: string, name: string, other: Partition | undefined): 
   const ranges = other === undefined ? file : openReleasePartition(dir, manifest, other);
   if (ranges === undefined) throw noPartition(manifest, other!);
   return { id: manifest.id, as_of: manifest.as_of, file, ranges };
+}
+
+/** Returns the directory of a release, or of that which was current on a day. */
+function releaseToShow(dataDir: string, name: string): string {
+  if (!isDate(name)) return namedRelease(dataDir, name);
+  const { release, dir } = releaseOfDay(dataDir, name);
+  if (dir !== undefined) return dir;
+  throw misuse(`--html compares releases, and that of ${name}, ${release}, is not kept; use --json or --csv`);
 }
 
 /** Returns the countries whose name or membership differs; none if something else is compared. */
@@ -211,9 +219,7 @@ async function run({ dataDir, values, positionals }: Invocation): Promise<number
   const forms = ['json', 'csv', 'html'].filter((name) => values[name] !== undefined);
   if (forms.length > 1) throw misuse(`give --${forms[0]} or --${forms[1]}, not both`);
   if (values.html !== undefined) {
-    const day = positionals.find(isDate);
-    if (day !== undefined) throw misuse(`--html compares releases, and ${day} is a day; use --json or --csv`);
-    const [before, after] = positionals.map((name) => namedRelease(dataDir, name)) as [string, string];
+    const [before, after] = positionals.map((name) => releaseToShow(dataDir, name)) as [string, string];
     await writePage(outputPath(values, 'html'), diffPage(compareReleases(before, after)));
     return EXIT.ok;
   }

@@ -12,11 +12,10 @@ import { isReason, REASONS } from '../country/assignment.js';
 import { BinaryEngine } from '../database/binary-engine.js';
 import { Lookups } from '../database/lookups.js';
 import { openRanges, seedAnswers } from '../database/origin.js';
-import { namedRelease, releaseIds } from '../database/release.js';
+import { namedRelease } from '../database/release.js';
 import type { ReasonedResult } from '../database/results.js';
 import { EXIT, misuse } from '../errors.js';
-import { openArchive } from '../history/archive.js';
-import { openDay } from '../history/day.js';
+import { releaseOfDay } from '../history/day.js';
 import type { RangeFile } from '../rangefile/reader.js';
 import { printable } from '../text-table.js';
 import { type Command, databaseOf, type Invocation, parseDay, print, text } from './command.js';
@@ -82,7 +81,8 @@ function describeLabels({ address, labels, rows }: ExplainedLabels): string {
 }
 
 function describe(explanation: Explanation): string {
-  const { result, release, as_of, notation, steps, network, kinds, labels, corrections, override, notes } = explanation;
+  const { result, release, as_of, notation, steps, network, kinds, labels, sources, corrections, override, notes } =
+    explanation;
   const [, inside] = steps;
   return [
     `${describeResult(result)}\n`,
@@ -95,6 +95,10 @@ function describe(explanation: Explanation): string {
     network === null ? '' : describeNetwork(network),
     kinds === null ? '' : describeKinds(kinds),
     labels === null ? '' : describeLabels(labels),
+    sources.length === 0 ? '' : '\nsources:\n',
+    ...sources.map(({ id, version, data_date: date, license }) => {
+      return `  ${[`${id} ${version}`.trim(), `data of ${date ?? 'unknown date'}`, license].join(', ')}\n`;
+    }),
     '\nIf the country is wrong:\n',
     ...corrections.map(({ source, address }) => `  ${source} takes corrections: ${address}\n`),
     `  this line of overrides.csv corrects it here, with the right code for XX: ${override}\n`,
@@ -108,11 +112,8 @@ function describe(explanation: Explanation): string {
  * @throws AtlasError as `openDay` does
  */
 async function explainDay({ dataDir, values, positionals }: Invocation, day: string): Promise<number> {
-  const archive = openArchive(dataDir);
-  const { file, entry } = openDay(archive, day);
-  const { release, event } = archive.read(entry).about;
-  if (releaseIds(dataDir).includes(release))
-    return explainRelease(namedRelease(dataDir, release), { dataDir, values, positionals });
+  const { file, release, event, dir } = releaseOfDay(dataDir, day);
+  if (dir !== undefined) return explainRelease(dir, { dataDir, values, positionals });
   const why =
     event === 'import'
       ? `the answer was imported from ${release}, which has no rows of sources`

@@ -1,21 +1,13 @@
 /** `ipatlas export`: a release in the form that other software reads. */
 
-import { join } from 'node:path';
 import type { EmbeddedScheme } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
+import { countryWords } from '../country/continents.js';
 import { isListed, parseCountryList } from '../country/memberships.js';
 import { manifestOfDatabase, openPartition, openRanges } from '../database/origin.js';
-import {
-  fullId,
-  type Manifest,
-  RELEASES_DIR,
-  readManifest,
-  releaseDir,
-  releaseIds,
-  sourcesOf,
-} from '../database/release.js';
+import { type Manifest, namedRelease, readManifest, sourcesOf } from '../database/release.js';
 import { noPartition } from '../database/release-files.js';
-import { AtlasError, EXIT } from '../errors.js';
+import { type AtlasError, EXIT } from '../errors.js';
 import { type ExportRequest, FORMATS, type FormatName } from '../export/formats.js';
 import { joinFiles, joinRows } from '../export/joint.js';
 import { limitEntries } from '../export/limited.js';
@@ -67,18 +59,6 @@ const NAMES = [...Object.keys(FORMATS), PARQUET, COMPACT, GDNSD];
 function formatNamed(name: string): FormatName {
   if (Object.hasOwn(FORMATS, name)) return name as FormatName;
   throw usage(`there is no format ${JSON.stringify(name)}; there are ${NAMES.join(', ')}`);
-}
-
-/** Returns the directory of the release that is asked for, or of the current one. */
-function chosenRelease({ dataDir, values }: Invocation): string {
-  const start = text(values, 'release');
-  if (start === undefined) return releaseDir(dataDir);
-  const id = fullId(releaseIds(dataDir), start);
-  if (releaseIds(dataDir).includes(id)) return releaseDir(join(dataDir, RELEASES_DIR, id));
-  throw new AtlasError(
-    'E_NO_DATABASE',
-    `there is no release ${id} in ${dataDir}; "ipatlas releases" lists what there is`,
-  );
 }
 
 /** The country codes asked for by `--countries` and `--eu` together; undefined where neither is given. */
@@ -152,6 +132,11 @@ interface ChosenRanges {
   rows?: { partition: Partition; file: RowFile } | undefined;
   dataDate: string | undefined;
   title: (codes: ReadonlySet<string> | undefined) => string;
+}
+
+/** Returns the directory of the release that is asked for, or of the current one. */
+function chosenRelease({ dataDir, values }: Invocation): string {
+  return namedRelease(dataDir, text(values, 'release') ?? 'current');
 }
 
 /** Returns the directory of the release that is asked for; without one, also the path of the seed. */
@@ -411,6 +396,7 @@ export const command: Command = {
     family: { value: '4|6', choices: ['4', '6'], help: 'one family only' },
     countries: {
       value: 'LIST',
+      common: countryWords,
       help: 'only these countries, by their codes, EU for the European Union, EEA for the European Economic Area: DE,FR or EEA,GB',
     },
     eu: { help: 'only countries in the European Union; with --countries these as well' },
@@ -425,6 +411,7 @@ export const command: Command = {
     gzip: { help: 'compact: compressed with gzip, for readers in browsers (default: Brotli, which is smaller)' },
     with: {
       value: 'LIST',
+      common: () => ['confidence', 'networks', 'kinds'],
       help: 'compact: also confidence, that of each range; compact, mmdb, csv, cidr, parquet: networks, who announces the addresses, and kinds, the kind of network',
     },
     set: { value: 'NAME', help: 'firewalls: the sets are NAME4 and NAME6 (default: eu, countries or networks)' },

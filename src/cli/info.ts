@@ -41,9 +41,7 @@ function facts(manifest: Manifest, isSeed: boolean, rate: number): [string, stri
       `source ${id}`,
       `${version}, ${rows} rows, ${license}`,
     ]),
-    ...manifest.inputs.flatMap(({ id, seed }): [string, string][] =>
-      seed === undefined ? [] : [[`seed ${id}`, `only for a first build: ${seed}`]],
-    ),
+    ...seedRows(manifest),
     ...manifest.inputs.flatMap(({ id, data_date_problem: problem }): [string, string][] =>
       problem === undefined ? [] : [[`date of source ${id}`, `does not count: ${problem}`]],
     ),
@@ -53,6 +51,15 @@ function facts(manifest: Manifest, isSeed: boolean, rate: number): [string, stri
       `${bytes} bytes, sha256 ${sha256.slice(0, 16)}…`,
     ]),
   ];
+}
+
+/** Names the sources of which only a seed was there; those with the same warning share a row. */
+function seedRows({ inputs }: Manifest): [string, string][] {
+  const warnings = new Set(inputs.flatMap(({ seed }) => seed ?? []));
+  return [...warnings].map((warning) => {
+    const ids = inputs.filter(({ seed }) => seed === warning).map(({ id }) => id);
+    return ['only for a first build', `${ids.join(', ')}: ${warning}`];
+  });
 }
 
 function networkFacts({ counts, networks_date: date }: Manifest): [string, string | number][] {

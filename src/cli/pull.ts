@@ -67,7 +67,7 @@ download is continued by the next pull. A running server switches by itself.`,
       help: 'where "gates", "overrides" and "keepReleases" are read from; its sources are not used (default: the sources.json that comes with ipatlas)',
     },
     force: {
-      help: 'pull although nothing changed, and publish although gates refuse: then the manifest records who did so',
+      help: 'pull although nothing changed, and publish although gates refuse; the manifest then records who did so',
     },
     schedule: { value: 'CRON', help: 'keep running; pull now, and at these times (local time), such as "*/5 * * * *"' },
     jitter: {

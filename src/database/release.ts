@@ -160,12 +160,13 @@ export interface Manifest {
   labels?: LabelInputs;
   /** The lists of kinds of networks that are configured, but that the build did without; missing in releases of earlier versions. */
   kinds?: { missing: MissingList[] };
-  /** Present if a person overrode the gates. Such a manifest does not depend on the inputs alone. */
+  /** Present if a person overrode the gates, or made it again although nothing had changed. Such a manifest does not depend on the inputs alone. */
   forced?: {
     /** Name of the account; it is not published. */
     by?: string;
     /** ISO 8601, UTC. */
     at: string;
+    /** None if nothing had changed. */
     refusals: Refusal[];
   };
   /** Date of the oldest source with a substantial share of the addresses, `YYYY-MM-DD`; missing if nothing tells it. */

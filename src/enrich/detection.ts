@@ -16,6 +16,8 @@ export interface DetectedFields {
   delimiter?: string | undefined;
   header?: false | undefined;
   field?: readonly string[] | undefined;
+  /** Whether the user named the fields, which may be in no record. */
+  isGiven?: true | undefined;
   lenient?: true | undefined;
   /** Whether the field is text in which the address is anywhere. */
   inText?: true | undefined;
@@ -65,11 +67,11 @@ const TITLES: { [Format in FormatName]?: string } = {
 export function describe(found: Detection): string {
   const flags = `; the same with: ${flagsOf(found)}`;
   if ('log' in found) return `${found.names.join('/')} ${found.log.title}; ${found.log.client}${flags}`;
-  const { format, field, header, inText, others, isUntrusted } = found;
+  const { format, field, header, inText, others, isUntrusted, isGiven } = found;
   const kind = format === 'csv' || format === 'tsv' ? 'column' : 'field';
   const title = `${TITLES[format] ?? format}${header === false ? ' without a header' : ''}`;
   const fields = field?.map((one) => one.replaceAll('|', ' or ')).join(', ');
-  const where = fields === undefined ? '' : `, ${inText ? 'text of ' : ''}${kind} ${fields}`;
+  const where = fields === undefined || isGiven ? '' : `, ${inText ? 'text of ' : ''}${kind} ${fields}`;
   const forged = isUntrusted ? ', untrusted: a client can forge it' : '';
   const also =
     others.length === 0 ? '' : ` (also ${others.join(', ')} ${others.length === 1 ? 'has' : 'have'} addresses)`;

@@ -499,7 +499,14 @@ export function findFields(
   if (found === undefined) return undefined;
   if (given.field !== undefined) {
     const hasField = found.field !== undefined && found.format !== 'jsonl' && found.header !== false;
-    const own = { field: given.field, lenient: undefined, inText: undefined, others: [], isUntrusted: false };
+    const own = {
+      field: given.field,
+      isGiven: true as const,
+      lenient: undefined,
+      inText: undefined,
+      others: [],
+      isUntrusted: false,
+    };
     return hasField ? { ...found, ...own } : undefined;
   }
   const isAsToday = given.format === found.format && found.items === undefined && found.header !== false;

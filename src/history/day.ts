@@ -1,7 +1,7 @@
 /** The answers of a day as a range file in memory, for look-ups, enrichment and exports. */
 import { isMember } from '../country/country.js';
 import { readMemberships } from '../country/memberships.js';
-import { readManifest, releaseDir } from '../database/release.js';
+import { namedRelease, readManifest, releaseDir, releaseIds } from '../database/release.js';
 import { openReleasePartition, openReleaseRanges } from '../database/release-files.js';
 import { dayOf, today } from '../day.js';
 import { AtlasError, misuse, RESTORE_DAYS } from '../errors.js';
@@ -60,6 +60,15 @@ export function openDay(archive: Archive, day: string): Day {
     records: records.map(asOfDay),
   };
   return { day, entry, file: rangeFileInMemory(content, entry.path) };
+}
+
+/** Returns the answers of a UTC day and the release that they are of; its directory only if it is still there. Throws as {@link openDay}. */
+export function releaseOfDay(dataDir: string, day: string) {
+  const archive = openArchive(dataDir);
+  const { file, entry } = openDay(archive, day);
+  const { release, event } = archive.read(entry).about;
+  const dir = releaseIds(dataDir).includes(release) ? namedRelease(dataDir, release) : undefined;
+  return { file, release, event, dir };
 }
 
 /**

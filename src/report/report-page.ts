@@ -187,7 +187,7 @@ function facts(entries: [string, string][]): Html {
 /** Returns what became of a release, as a sentence. */
 export function outcomeText({ manifest: { forced }, stored }: ReleaseReport): string {
   if (forced !== undefined)
-    return `Published by force${forced.by === undefined ? '' : ` by ${forced.by}`} at ${forced.at}, although gates refused it.`;
+    return `Published by force${forced.by === undefined ? '' : ` by ${forced.by}`} at ${forced.at}, ${forced.refusals.length === 0 ? 'although nothing had changed' : 'although gates refused it'}.`;
   if (stored?.outcome === 'refused') return 'Refused by gates; not published.';
   return stored?.outcome === 'published' ? 'Passed the gates.' : 'The outcome was not recorded.';
 }

@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { runAfter } from '../../pipeline/operations/after.js';
+import { packageFile } from '../../src/package-root.js';
 import { missingProgram, testWith } from '../export/tools.js';
 import { ipatlas } from '../support/in-process.js';
 import { freezeClock, killedAt, stepsToKill } from '../support/killed-writer.js';
@@ -85,7 +86,14 @@ describe('servers', () => {
     const nginx = (...args: string[]) => ['nginx', '-e', 'stderr', '-c', main, ...args];
     // Starts it the first time, and reloads it later.
     const reload = `if test -s nginx.pid; then ${nginx('-s', 'reload').join(' ')}; else ${nginx().join(' ')}; fi`;
-    const steps = [GEO, { run: nginx('-t') }, { run: ['bash', '-c', reload], timeout: '30s' }];
+    // Those of the guide, with the files and the nginx of this test.
+    const guide = readFileSync(packageFile('docs/rebuild.md'), 'utf8');
+    const [, json] = /^```json\n(\[\n {2}\{ "export": "nginx"[\s\S]*?\n\])/m.exec(guide)!;
+    const steps = (JSON.parse(json!) as { export?: string; run: string[] }[]).map(({ run, ...step }) => {
+      if (step.export !== undefined) return GEO;
+      return { ...step, run: run.includes('reload') ? ['bash', '-c', reload] : nginx(...run.slice(1)) };
+    });
+    expect(steps).toEqual([GEO, { run: nginx('-t') }, { run: ['bash', '-c', reload], timeout: '30s' }]);
     const answer = async () => (await fetch(`http://127.0.0.1:${port}/?ip=8.8.8.8`)).text();
     try {
       expect((await build(steps)).stderr).toContain('after: nginx -e stderr');

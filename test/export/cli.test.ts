@@ -169,9 +169,9 @@ describe('ipatlas export', () => {
     [
       ['csv', '--release', '2020-01-01-0123456789ab'],
       5,
-      /no release 2020-01-01-0123456789ab in .*; "ipatlas releases --data .*" lists/,
+      /no release "2020-01-01-0123456789ab"; "ipatlas releases --data .*" lists/,
     ],
-    [['csv', '--release', '..'], 5, /no release \.\. in/],
+    [['csv', '--release', '..'], 5, /no release in \.\./],
     [['csv', '-o', '/nowhere/at/all'], 2, /^ipatlas: \/nowhere\/at\/all cannot be written: no such file or directory/],
   ])('refuses %j with exit code %d', async (args, code, message) => {
     const result = await run(...args);

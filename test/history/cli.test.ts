@@ -257,7 +257,9 @@ describe('other commands', () => {
     const membership = await ipatlas(['diff', '2020-01-31', '2020-02-01', '--data', dataDir]);
     expect(membership.stdout).toMatch(/^GB is no longer in the EU$/m);
     const page = await ipatlas(['diff', '2026-03-04', 'current', '--html', '-', '--data', dataDir]);
-    expect(page).toMatchObject({ code: 2, stderr: expect.stringMatching(/--html compares releases/) });
+    expect(page).toMatchObject({ code: 0, stdout: expect.stringContaining('<title>') });
+    const imported = await ipatlas(['diff', '2020-01-31', 'current', '--html', '-', '--data', dataDir]);
+    expect(imported).toMatchObject({ code: 2, stderr: expect.stringMatching(/--html compares releases, and that of/) });
   });
 
   it('explain tells as much of a past day as is kept', async () => {
