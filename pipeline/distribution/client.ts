@@ -91,7 +91,7 @@ class RepositoryFetcher implements Fetcher {
   async #download(url: string, target: string, limits: DownloadLimits, resume: boolean): Promise<void> {
     const { note } = this.#options;
     const wait = (ms: number) => sleep(ms);
-    const context: DownloadContext = { limits, env: process.env, wait, note, resume, isSigned: true };
+    const context: DownloadContext = { limits, env: process.env, wait, retrying: note, resume, isSigned: true };
     try {
       await download(url, target, undefined, context);
     } catch (error) {

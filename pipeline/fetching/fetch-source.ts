@@ -50,6 +50,8 @@ export interface FetchJob {
   /** Day of the build, `YYYY-MM-DD`, for dates in addresses. */
   asOf: string;
   note: (text: string) => void;
+  /** See DownloadContext. */
+  retrying: (text: string) => void;
   /** As `note`, for what says where the files are from. */
   detail: (text: string) => void;
   limits: FetchLimits;

@@ -51,7 +51,8 @@ export interface DownloadContext {
   env: NodeJS.ProcessEnv;
   /** Waits between attempts. */
   wait: (milliseconds: number) => Promise<unknown>;
-  note: (text: string) => void;
+  /** Is told of each attempt that failed, and when the next one is. */
+  retrying: (text: string) => void;
   /** Receives the time that a server says it is, in milliseconds since 1970, for each response that has a date. */
   serverTime?: (time: number) => void;
   /**
@@ -116,7 +117,7 @@ export async function download(
  * @throws what the last attempt throws
  */
 export async function withRetries<Result>(
-  { limits, wait, note }: Pick<DownloadContext, 'limits' | 'wait' | 'note'>,
+  { limits, wait, retrying }: Pick<DownloadContext, 'limits' | 'wait' | 'retrying'>,
   attempt: (timeoutMs: number) => Promise<Result>,
 ): Promise<Result> {
   const { deadlineMs = Number.POSITIVE_INFINITY } = limits;
@@ -129,7 +130,7 @@ export async function withRetries<Result>(
       if (!(error instanceof TransientError) || failures > limits.retries) throw error;
       const delay = error.retryAfterMs ?? withJitter(waitAfter(failures, limits.backoffMs, limits.maxBackoffMs));
       if (performance.now() - start + delay >= deadlineMs) throw error;
-      note(`${error.message}; trying again in ${Math.ceil(delay / 1000)} s`);
+      retrying(`${error.message}; trying again in ${Math.ceil(delay / 1000)} s`);
       await wait(delay);
     }
   }

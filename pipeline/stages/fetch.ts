@@ -79,7 +79,7 @@ export async function fetchSources(
   const summary = failures.length === 0 && context.brief === true ? withoutServers(output, context.offline) : undefined;
   if (summary !== undefined) details.splice(0, details.length, summary);
   // The error says everything about the sources that cannot be had.
-  if (failures[0] !== undefined && context.brief === true && context.offline) throw fetchError(failures);
+  if (failures[0] !== undefined && context.brief === true) throw fetchError(failures);
   for (const line of details) context.note(line);
   if (failures[0] !== undefined) throw fetchError(failures);
   for (const { reason } of summary === undefined ? output.missing : []) {
@@ -131,6 +131,7 @@ function jobOf(
   clockErrors: number[],
 ): FetchJob {
   const note = (text: string): void => context.note(`${source.id}: ${text}`);
+  let hasFailed = false;
   return {
     source,
     dataDir: context.dataDir,
@@ -138,6 +139,11 @@ function jobOf(
     offline: context.offline,
     asOf: context.asOf,
     note,
+    // To be brief, only the first try that fails is told.
+    retrying: (text) => {
+      if (!hasFailed || context.brief !== true) note(text);
+      hasFailed = true;
+    },
     detail: context.brief === true ? (text) => details.push(`${source.id}: ${text}`) : note,
     limits: { ...DEFAULT_LIMITS, ...options.limits },
     env: options.env ?? process.env,

@@ -111,6 +111,15 @@ describe('fetch over https', () => {
     expect(requests.map((request) => request.headers['if-none-match'])).toEqual([undefined, undefined, undefined]);
   });
 
+  it('of a server that is not reached, to be brief, says one line for each source, and the error', async () => {
+    const address = await closedPort();
+    const notes: string[] = [];
+    const sources = ['one', 'two'].map((id) => ({ ...https(`${address}/a`), id }));
+    const { message } = await atlasError(runFetch(sources, scratchDir(), { brief: true, notes }));
+    expect(notes.sort()).toEqual(['one', 'two'].map((id) => expect.stringMatching(`^${id}: .*trying again in`)));
+    expect(message.match(/source "/g)).toHaveLength(2);
+  });
+
   async function retriesAfter(failures: http.RequestListener[], idleTimeoutMs = 60_000): Promise<void> {
     const { url } = await serve(script(...failures, answer(200, 'text')));
     const limits = { idleTimeoutMs, backoffMs: 1000, maxBackoffMs: 3000 };

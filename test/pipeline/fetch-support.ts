@@ -32,17 +32,18 @@ export async function runFetch(
     offline = false,
     asOf = '2026-01-01',
     accept = true,
+    brief = false,
+    notes = [],
     ...options
-  }: FetchOptions & { offline?: boolean; asOf?: string; accept?: boolean } = {},
+  }: FetchOptions & { offline?: boolean; asOf?: string; accept?: boolean; brief?: boolean; notes?: string[] } = {},
 ) {
-  const notes: string[] = [];
   const waits: number[] = [];
   const workDir = path.join(dataDir, 'tmp', 'work');
   mkdirSync(workDir, { recursive: true });
   const wait = async (milliseconds: number) => {
     waits.push(milliseconds);
   };
-  const context = { dataDir, workDir, offline, asOf, note: (text: string) => notes.push(text), stages: [] };
+  const context = { dataDir, workDir, offline, asOf, brief, note: (text: string) => notes.push(text), stages: [] };
   const { output, counts } = await fetchSources(sources, context, { wait, ...options });
   // As after a build that was published.
   if (accept) for (const each of output.sources) await each.accept();
