@@ -1,7 +1,8 @@
 /** Finds every row of a release's inputs that covers an address, in the cached files. */
 import { readFileSync } from 'node:fs';
+import { formatAddress } from '../../src/address/format.js';
 import type { Family } from '../../src/address/parse.js';
-import { addressWords, compareAddresses } from '../../src/address/words.js';
+import { addressWords, compareAddresses, rangeSize } from '../../src/address/words.js';
 import { resolveCountry } from '../../src/country/country.js';
 import { recordLabel } from '../../src/database/diff.js';
 import type { Manifest, ManifestFile, ManifestInput } from '../../src/database/release.js';
@@ -48,6 +49,31 @@ export interface CoveringRow {
   line: number | null;
   /** The row as written in the file; for special-purpose ranges the block, its name and its RFC. */
   text: string;
+}
+
+/** What `ipatlas explain --json` says of each row. A name here is one of its keys. */
+export interface ShownRow extends Pick<CoveringRow, 'source' | 'file' | 'line' | 'text'> {
+  first: string;
+  last: string;
+}
+
+/** Returns what is shown of a row. */
+export function shownRow({ source, file, line, text, first, last, target: { family } }: CoveringRow): ShownRow {
+  return { source, file, line, text, first: formatAddress(family, first), last: formatAddress(family, last) };
+}
+
+/** Sorts rows by a rank; then the narrowest is first, and of equally wide ones the later. */
+export function sortRows(rows: readonly CoveringRow[], rank: (row: CoveringRow) => number): CoveringRow[] {
+  return rows.toReversed().sort((a, b) => {
+    const difference = rangeSize(a.first, a.last) - rangeSize(b.first, b.last);
+    return rank(a) - rank(b) || (difference < 0n ? -1 : difference > 0n ? 1 : 0);
+  });
+}
+
+/** Returns why a row comes after another one of its rank. */
+export function whyAfter(row: CoveringRow, winner: CoveringRow): string {
+  const isWider = rangeSize(row.first, row.last) > rangeSize(winner.first, winner.last);
+  return isWider ? 'its range is wider' : 'a later row covers the same range, or one of the same size';
 }
 
 export interface CoveringRows {

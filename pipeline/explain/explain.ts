@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { EMBEDDED_SCHEMES, type EmbeddedScheme, embeddedIPv4 } from '../../src/address/embedded.js';
 import { formatAddress } from '../../src/address/format.js';
 import { type Family, parseAddress } from '../../src/address/parse.js';
-import { addressWords, compareAddresses, rangeSize } from '../../src/address/words.js';
+import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { countryTable } from '../../src/country/country.js';
 import { openDatabase } from '../../src/database/database.js';
 import { recordLabel } from '../../src/database/diff.js';
@@ -25,10 +25,20 @@ import { OwnerSpace, votersOf } from '../merging/evidence.js';
 import { type Decision, RangeMerger } from '../merging/range-merger.js';
 import { hasNetworks } from '../source-formats/formats.js';
 import type { IngestedSource } from '../stage.js';
-import { type CoveringRow, type CoveringRows, evidenceOf, findCoveringRows, type Target } from './covering-rows.js';
+import {
+  type CoveringRow,
+  type CoveringRows,
+  evidenceOf,
+  findCoveringRows,
+  type ShownRow,
+  shownRow,
+  sortRows,
+  type Target,
+  whyAfter,
+} from './covering-rows.js';
 import { type ExplainedKinds, explainKinds } from './kinds.js';
 import { type ExplainedLabels, explainLabels } from './labels.js';
-import { type ExplainedNetwork, explainNetwork, type NetworkRow } from './network.js';
+import { type ExplainedNetwork, explainNetwork } from './network.js';
 
 /** The range of the release that contains an address. A name here is a key of `ipatlas explain --json`. */
 export interface MatchedRange {
@@ -46,11 +56,13 @@ export interface MatchedRange {
 }
 
 /** A row that covers the address, and its outcome. A name here is a key of `ipatlas explain --json`. */
-export interface ExplainedRow extends Omit<NetworkRow, 'asn' | 'outcome'> {
+export interface ExplainedRow extends ShownRow {
   /** As `answer` of the range. */
   label: string;
   /** `open` if rows that may have won are no longer available. */
   outcome: 'won' | 'lost' | 'open';
+  /** Why it lost; null if it did not. */
+  why: string | null;
   /** The lineage that it may vote for, if the release was merged by evidence. */
   lineage?: string;
 }
@@ -251,8 +263,7 @@ function whyLost(row: CoveringRow, winner: CoveringRow, sources: number): string
     return `${winner.source} names a country for a range inside the prefix`;
   }
   if (layer !== winning) return `${winner.source} comes before ${row.source} in sources.json`;
-  const isWider = rangeSize(row.first, row.last) > rangeSize(winner.first, winner.last);
-  return isWider ? 'its range is wider' : 'a later row covers the same range, or one of the same size';
+  return whyAfter(row, winner);
 }
 
 /** Returns why a source's row lost the vote. */
@@ -280,12 +291,9 @@ function whyOutvoted(row: CoveringRow, winner: CoveringRow, decided: DecidedRows
   return `tied, and ${winner.source} comes before it in sources.json`;
 }
 
-/** Sorts rows: the highest layer first; within a layer the narrowest first; of equal sizes the later first. */
+/** Sorts rows: the highest layer first. */
 function byPrecedence(rows: readonly CoveringRow[], sources: number): CoveringRow[] {
-  return [...rows].reverse().sort((a, b) => {
-    const difference = rangeSize(a.first, a.last) - rangeSize(b.first, b.last);
-    return layerOf(b, sources) - layerOf(a, sources) || (difference < 0n ? -1 : difference > 0n ? 1 : 0);
-  });
+  return sortRows(rows, (row) => -layerOf(row, sources));
 }
 
 /** Explains one address from the rows that cover it. */
@@ -326,16 +334,11 @@ function explainStep(
     return isVote ? whyOutvoted(row, winner!, decided, lineages!) : whyLost(row, winner!, inputs.length);
   };
   const explainRow = (row: CoveringRow): ExplainedRow => {
-    const { source, file, line, text, label, origin } = row;
+    const { label, origin } = row;
     const lineage = origin.kind === 'source' ? lineages?.[origin.position] : undefined;
     const outcome = isOpen && !outsideSpace.has(row) ? 'open' : !isOpen && hasWon(row) ? 'won' : 'lost';
     return {
-      source,
-      file,
-      line,
-      text,
-      first: formatAddress(target.family, row.first),
-      last: formatAddress(target.family, row.last),
+      ...shownRow(row),
       label,
       outcome,
       why: outcome === 'lost' ? whyNot(row) : null,

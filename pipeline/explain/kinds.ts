@@ -1,20 +1,20 @@
 /** Explains what kind of network an address is of: the prefixes of the lists that cover it. */
 import { formatAddress } from '../../src/address/format.js';
-import { rangeSize } from '../../src/address/words.js';
 import type { Database } from '../../src/database/database.js';
 import { fieldLookup } from '../../src/database/fields.js';
 import { KINDS } from '../../src/rangefile/partitions.js';
 import { NETWORK_KINDS } from '../merging/kind-merger.js';
-import type { CoveringRow, CoveringRows, Target } from './covering-rows.js';
+import {
+  type CoveringRow,
+  type CoveringRows,
+  type ShownRow,
+  shownRow,
+  sortRows,
+  type Target,
+} from './covering-rows.js';
 
 /** A prefix of a list that covers the address. A name here is a key of `ipatlas explain --json`. */
-export interface ExplainedKindRow {
-  source: string;
-  file: string | null;
-  line: number | null;
-  text: string;
-  first: string;
-  last: string;
+export interface ExplainedKindRow extends ShownRow {
   /** `anycast`, or the kind and the operator of the list, as in `cloud aws`. */
   label: string;
   /** The members that have their value from this row. */
@@ -53,15 +53,9 @@ export function explainKinds(
   note: (text: string) => void,
 ): ExplainedKinds | null {
   if (database.partition(KINDS) === undefined) return null;
-  const text = (words: Uint32Array): string => formatAddress(target.family, words);
-  const address = text(target.words);
+  const address = formatAddress(target.family, target.words);
   const { anycast, kind, operator } = fieldLookup(KINDS.members, { ...database.sources(), labels: [] })(address)!;
-  // Of equally wide rows the later one.
-  const covering = [...kindRows.get(target)!].reverse();
-  covering.sort((a, b) => {
-    const difference = rangeSize(a.first, a.last) - rangeSize(b.first, b.last);
-    return rank(a) - rank(b) || (difference < 0n ? -1 : difference > 0n ? 1 : 0);
-  });
+  const covering = sortRows(kindRows.get(target)!, rank);
   const isSpecial = countryRows
     .get(target)!
     .some(({ origin }) => origin.kind === 'special' && origin.range.layer === 'over');
@@ -79,8 +73,8 @@ export function explainKinds(
     ...({ anycast, kind, operator } as Pick<ExplainedKinds, 'anycast' | 'kind' | 'operator'>),
     missing: (database.manifest.kinds?.missing ?? []).map(({ id }) => id),
     rows: covering.map((row) => ({
-      ...{ source: row.source, file: row.file, line: row.line, text: row.text },
-      ...{ first: text(row.first), last: text(row.last), label: row.label },
+      ...shownRow(row),
+      label: row.label,
       decides: !agrees ? [] : row === ofAnycast ? ['anycast'] : row === ofKind ? ['kind', 'operator'] : [],
     })),
   };

@@ -1,19 +1,21 @@
 /** Explains who announces an address: the range of the release, and the rows of the sources that cover it. */
 import { formatAddress } from '../../src/address/format.js';
-import { previousAddress, rangeSize } from '../../src/address/words.js';
+import { previousAddress } from '../../src/address/words.js';
 import type { Manifest } from '../../src/database/release.js';
 import { firstIPv6, type NetworkFile, type PartitionFile } from '../../src/rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
-import type { CoveringRow, CoveringRows, Target } from './covering-rows.js';
+import {
+  type CoveringRow,
+  type CoveringRows,
+  type ShownRow,
+  shownRow,
+  sortRows,
+  type Target,
+  whyAfter,
+} from './covering-rows.js';
 
 /** A row that covers the address. A name here is a key of `ipatlas explain --json`. */
-export interface NetworkRow {
-  source: string;
-  file: string | null;
-  line: number | null;
-  text: string;
-  first: string;
-  last: string;
+export interface NetworkRow extends ShownRow {
   asn: number;
   outcome: 'won' | 'lost';
   /** Why it lost; null if it did not. */
@@ -55,8 +57,7 @@ function whyLost(row: CoveringRow, winner: CoveringRow | undefined): string | nu
   if (row === winner) return null;
   if (winner === undefined) return 'special-purpose ranges have no network';
   if (row.source !== winner.source) return `${winner.source} comes before ${row.source} in sources.json`;
-  const isWider = rangeSize(row.first, row.last) > rangeSize(winner.first, winner.last);
-  return isWider ? 'its range is wider' : 'a later row covers the same range, or one of the same size';
+  return whyAfter(row, winner);
 }
 
 /**
@@ -76,12 +77,7 @@ export function explainNetwork(
   const { first, last, record: index } = rangeAt(networks, target);
   const record = networks.recordAt(index);
   const position = ({ source }: CoveringRow): number => inputs.findIndex(({ id }) => id === source);
-  // The first source; then the narrowest range; of equally wide ones the later row.
-  const covering = [...rows.get(target)!].reverse();
-  covering.sort((a, b) => {
-    const difference = rangeSize(a.first, a.last) - rangeSize(b.first, b.last);
-    return position(a) - position(b) || (difference < 0n ? -1 : difference > 0n ? 1 : 0);
-  });
+  const covering = sortRows(rows.get(target)!, position);
   const winner = record.kind === 'network' ? covering[0] : undefined;
   const text = (words: Uint32Array): string => formatAddress(target.family, words);
   return {
@@ -91,12 +87,7 @@ export function explainNetwork(
     first: text(first),
     last: text(last),
     rows: covering.map((row) => ({
-      source: row.source,
-      file: row.file,
-      line: row.line,
-      text: row.text,
-      first: text(row.first),
-      last: text(row.last),
+      ...shownRow(row),
       asn: Number(row.label.slice(2)),
       outcome: row === winner ? 'won' : 'lost',
       why: whyLost(row, winner),
