@@ -104,6 +104,15 @@ function networkReason(error: unknown): string {
   while (cause instanceof Error && cause.cause !== undefined) cause = cause.cause;
   // A host with several addresses fails with one error for each.
   const reasons = cause instanceof AggregateError ? cause.errors : [cause];
-  const isClosed = (reason: unknown): boolean => systemErrorCode(reason) === 'ECONNRESET';
-  return reasons.map((each) => (isClosed(each) ? 'the connection was closed too early' : messageOf(each))).join(', ');
+  return reasons.map(reasonText).join(', ');
+}
+
+/** Certificates of an authority that is not known (OpenSSL, X509_STORE_CTX_get_error). */
+const UNKNOWN_AUTHORITY = /SELF_SIGNED_CERT|UNABLE_TO_(GET_ISSUER_CERT|VERIFY_LEAF_SIGNATURE)/;
+
+function reasonText(reason: unknown): string {
+  const code = systemErrorCode(reason) ?? '';
+  if (code === 'ECONNRESET') return 'the connection was closed too early';
+  const advice = ' (NODE_EXTRA_CA_CERTS=FILE names an authority of your own)';
+  return `${messageOf(reason)}${UNKNOWN_AUTHORITY.test(code) ? advice : ''}`;
 }

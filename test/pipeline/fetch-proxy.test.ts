@@ -87,7 +87,7 @@ describe('a download', () => {
       tunnels.length = 0;
       const { message } = await failure(address, { [name]: `http://127.0.0.1:${proxy}`, NO_PROXY: except });
       // The server was reached in either case.
-      expect(message).toMatch(/self-signed certificate/);
+      expect(message).toMatch(/self-signed certificate \(NODE_EXTRA_CA_CERTS=FILE names/);
       expect(tunnels).toEqual(targets);
     }
   });
