@@ -229,6 +229,22 @@ const STATES = {
       await page.evaluate(() => globalThis.dispatchEvent(new Event('beforeprint')));
     },
   },
+  ...Object.fromEntries(
+    ['de', 'pl', 'ja'].map((locale) => [
+      `language-${locale}`,
+      {
+        options: { locale },
+        act: steps(
+          (page) => lookUp(page, '80.67.169.12'),
+          (page) => answered(page, '80.67.169.12'),
+          (page) => runBatch(page, log(20_000)),
+          (page) => told(page, 'Done'),
+          (page) => page.hover('#batch-map [data-country=CN]', { force: true }),
+          (page) => settled(page),
+        ),
+      },
+    ]),
+  ),
   developers: { path: 'developers' },
   'key-made': {
     path: 'developers',
@@ -269,12 +285,12 @@ function releaseDir() {
   return dir;
 }
 const servers = {
-  main: await serve(dataDir, '--seed', '--sign-up', 'open'),
-  private: await serve(dataDir, '--seed', '--no-public-db'),
+  main: await serve(dataDir, '--seed', '--sign-up', 'open', '--keyless'),
+  private: await serve(dataDir, '--seed', '--no-public-db', '--keyless'),
   empty: await serve(dataDir),
   keyed: await serve(dataDir, '--seed', '--no-keyless'),
   ...(Object.entries(STATES).some(([name, { server }]) => server === 'release' && isWanted(name)) && {
-    release: await serve(releaseDir()),
+    release: await serve(releaseDir(), '--keyless'),
   }),
 };
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: ['--no-sandbox'] });
@@ -288,7 +304,7 @@ try {
         const context = await browser.newContext({ colorScheme, viewport, extraHTTPHeaders, ...options });
         const page = await context.newPage();
         await page.goto(`${servers[server].url}/${path}`);
-        if (options === undefined) await page.waitForLoadState('networkidle');
+        if (options?.javaScriptEnabled !== false) await page.waitForLoadState('networkidle');
         try {
           await act?.(page);
         } catch (error) {

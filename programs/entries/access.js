@@ -1,3 +1,6 @@
+import { execFile } from 'node:child_process';
+import { BlockList, isIPv6 } from 'node:net';
+import { promisify } from 'node:util';
 import { connection, each, fromClient, http, report, udp } from '../ask.js';
 
 const job = 'Firewalls and access';
@@ -37,6 +40,51 @@ createServer((socket) => socket.end('allowed')).listen(443, '::');
     expects: allowed,
     release: 'with `nft -f`, in one transaction',
     note: 'The memory is that of the server behind it. The rules here answer with a reset, so that the test is fast; `drop` gives no answer.',
+  },
+  {
+    name: 'ipset',
+    job,
+    packages: ['ipset'],
+    exports: `ipatlas export ipset --countries DE,FR,NL --set allowed -o /var/lib/ipatlas/allowed.ipset
+ipset restore -exist < /var/lib/ipatlas/allowed.ipset
+`,
+    command: 'ipset test allowed4 8.8.8.8',
+    ask: report(
+      'while read -r set ip; do ipset -q test "$set" "$ip" && echo "$ip"; done; true',
+      (addresses) => addresses.map((ip) => `allowed${isIPv6(ip) ? 6 : 4} ${ip}\n`).join(''),
+      (text) => {
+        const found = new Set(text.split('\n'));
+        return (ip) => (found.has(ip) ? 'allowed' : 'denied');
+      },
+    ),
+    expects: allowed,
+    release: 'with `ipset restore`: rules see the old set or the new one',
+    note: 'Rules name the sets: `iptables -I INPUT -p tcp --dport 443 -m set ! --match-set allowed4 src -j DROP`, with `ip6tables` and `allowed6`.',
+  },
+  {
+    name: 'firewalld',
+    job,
+    packages: ['firewalld'],
+    exports: `mkdir -p /etc/firewalld/ipsets
+ipatlas export firewalld --countries DE,FR,NL --family 4 --set allowed -o /etc/firewalld/ipsets/allowed4.xml
+ipatlas export firewalld --countries DE,FR,NL --family 6 --set allowed -o /etc/firewalld/ipsets/allowed6.xml
+`,
+    command: 'firewall-offline-cmd --ipset=allowed4 --get-entries',
+    ask: async (addresses) => {
+      const blocks = new BlockList();
+      for (const family of [4, 6]) {
+        const listed = ['--ipset', `allowed${family}`, '--get-entries'];
+        const { stdout } = await promisify(execFile)('firewall-offline-cmd', listed, { maxBuffer: 2 ** 28 });
+        for (const line of stdout.trim().split('\n')) {
+          const [start, bits = family === 4 ? 32 : 128] = line.split('/');
+          blocks.addSubnet(start, Number(bits), `ipv${family}`);
+        }
+      }
+      return addresses.map((ip) => (blocks.check(ip, isIPv6(ip) ? 'ipv6' : 'ipv4') ? 'allowed' : 'denied'));
+    },
+    expects: allowed,
+    release: 'by `firewall-cmd --reload`',
+    note: 'Asked for the entries of its sets, without a running daemon.',
   },
   {
     name: 'ModSecurity',

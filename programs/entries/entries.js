@@ -35,6 +35,7 @@ export const NOT_TESTED = [
   ['Logstash, Vector', 'neither Debian nor npm has them; their configuration is in [exports.md](exports.md#mmdb)'],
   ['DuckDB', 'runs with the joins of [warehouses.md](warehouses.md#duckdb) in another part of `make soak`'],
   ['lua-mmdb 0.1', 'refuses IPv6 addresses such as `2a00:1450:4001::1` as not valid'],
+  ['pf, RouterOS', 'Debian has neither'],
   ['Varnish, InspIRCd, rsyslog, prelude-manager, ocserv', 'not run to the end'],
 ];
 

@@ -221,8 +221,32 @@ class Ranges {
   }
 }
 
+/** Reads blocks within blocks, of which the smallest around an address counts; returns a function that looks up an address. */
+function readingNested(text: string): (ip: string) => string {
+  const codes = new Map<string, string>();
+  const sizes = { 4: new Set<bigint>(), 6: new Set<bigint>() };
+  for (const [, block, code] of text.matchAll(/^([\da-f]*[.:][^ ]*) (\w+);?$/gm)) {
+    const { family, first, last } = numbers(block!);
+    expect(codes.has(`${family} ${first} ${last - first}`)).toBe(false);
+    codes.set(`${family} ${first} ${last - first}`, code!);
+    sizes[family].add(last - first);
+  }
+  const ascending = { 4: [...sizes[4]].sort(byNumber), 6: [...sizes[6]].sort(byNumber) };
+  return (ip) => {
+    const { family, first } = numbers(ip);
+    for (const size of ascending[family]) {
+      const code = codes.get(`${family} ${first - (first % (size + 1n))} ${size}`);
+      if (code !== undefined) return code;
+    }
+    return '';
+  };
+}
+
+const byNumber = (a: bigint, b: bigint): number => (a < b ? -1 : 1);
+
 /** Reads an export; returns a function that looks up an address in it. */
 function reading(format: FormatName, text: string): (ip: string) => string {
+  if (format === 'nginx' || format === 'haproxy') return readingNested(text);
   const rows: Record<4 | 6, { first: bigint; last: bigint; code: string }[]> = { 4: [], 6: [] };
   for (const line of text.split('\n')) {
     const [from, to] = line.split(/[ ,;]/) as [string, string];
@@ -292,6 +316,24 @@ function fewestBlocks(painted: ReadonlySet<bigint>, bits: number, low = 0n, dept
   return fewestBlocks(half, bits, low, depth + 1) + fewestBlocks(half, bits, low + size / 2n, depth + 1);
 }
 
+/**
+ * Returns the fewest blocks within blocks of which the smallest around an address has its value: none for a part whose addresses
+ * all have the inherited value, else those of both halves, below a block of its own or not.
+ */
+function fewestNested(painted: readonly string[], inherited = '', known = new Map<string, number>()): number {
+  if (painted.every((value) => value === inherited)) return 0;
+  if (painted.length === 1) return painted[0] === '' ? Number.POSITIVE_INFINITY : 1;
+  const name = `${painted.join()} ${inherited}`;
+  const least = known.get(name);
+  if (least !== undefined) return least;
+  const halves = [painted.slice(0, painted.length / 2), painted.slice(painted.length / 2)];
+  const below = (value: string): number =>
+    halves.reduce((sum, half) => sum + fewestNested(half, value, known), value === inherited ? 0 : 1);
+  const found = Math.min(...[...new Set([inherited, ...painted.filter((value) => value !== '')])].map(below));
+  known.set(name, found);
+  return found;
+}
+
 describe('blocks', () => {
   // Windows of 256 addresses across every boundary between words, and at both ends of the spaces.
   const WINDOWS: [4 | 6, bigint][] = [
@@ -340,7 +382,7 @@ describe('blocks', () => {
     ]);
   });
 
-  it('of an export are the fewest for each country, and in nft for all countries together', () => {
+  it('of an export are the fewest for lookups of the smallest block, and in nft for all countries together', () => {
     const codes = ['DE', 'FR', 'US'] as const;
     const painting = fc.array(fc.tuple(fc.nat(255), fc.nat(5), fc.constantFrom(...codes)), {
       minLength: 1,
@@ -371,9 +413,15 @@ describe('blocks', () => {
         const world = worldOf(blocks);
         const bits = isIPv4 ? 32 : 128;
         const text = world.exported('nginx', { embedded: NONE }).toString();
-        for (const code of codes) {
-          expect(text.split(` ${code};`).length - 1).toBe(fewestBlocks(painted[code], bits));
-        }
+        const low = isIPv4 ? BigInt(0x0a090800) : (0x2a00n << 112n) + 0xffffff00n;
+        const values = Array.from(
+          { length: 256 },
+          (_, at) => codes.find((code) => painted[code].has(low + BigInt(at))) ?? '',
+        );
+        expect(text.split(';').length - 1).toBe(fewestNested(values));
+        const answer = readingNested(text);
+        for (const [at, value] of values.entries())
+          expect(answer(isIPv4 ? `${base}${at}` : `${base}${at.toString(16).padStart(2, '0')}`)).toBe(value);
         const all = new Set([...painted.DE, ...painted.FR, ...painted.US]);
         const nft = world.exported('nft').toString();
         expect(nft.match(/^[\da-f.:/]+,$/gm)?.length ?? 0).toBe(fewestBlocks(all, bits));
