@@ -30,7 +30,7 @@ import { believedDate } from './fetching/data-date.js';
 import { copyFromCurrentRelease, currentManifest, lastCopy } from './fetching/released-copy.js';
 import { checkRolledBack, RefusedError } from './gates/refusal.js';
 import type { MergeStrategy } from './merging/evidence.js';
-import { type KindInput, type MergedKinds, mergeKinds } from './merging/kind-merger.js';
+import { type KindInput, kindLists, type MergedKinds, mergeKinds } from './merging/kind-merger.js';
 import { mergeLabels } from './merging/label-merger.js';
 import { type MergedNetworks, mergeNetworks } from './merging/network-merger.js';
 import { type MergeInput, type MergeResult, mergeSources } from './merging/range-merger.js';
@@ -41,7 +41,6 @@ import { type LabelFiles, readLabels, storeLabels } from './source-formats/label
 import {
   type FetchedSource,
   type FetchedSources,
-  type FinishedRelease,
   type IngestedSource,
   type StageContext,
   type StageResult,
@@ -168,10 +167,10 @@ interface MergeOutput {
 
 /** Stage `merge`: merges the rows of all sources into sorted, gap-free lists of ranges for each family and partition. */
 function merge(input: MergeInput & KindInput, note: StageContext['note']): StageResult<MergeOutput> {
-  const merged = mergeSources(input);
   const kinds = mergeKinds(input);
   const routing = input.sources.flatMap(({ networks }) => networks ?? []);
   const networks = routing.length === 0 ? undefined : mergeNetworks(routing, input.reference);
+  const merged = mergeSources(input);
   const { v4, v6, candidates, withoutSpace, outsideSpace, unknownCodes } = merged;
   for (const id of withoutSpace)
     note(`${id}: no source says which space belongs to its owner, so its rows are not used`);
@@ -318,32 +317,28 @@ async function runStages(options: BuildOptions, fetchContext: StageContext): Pro
   const evidence = config.merge === 'evidence' ? fetched.map(({ source }) => source) : undefined;
   const inputs = manifestInputs(config.merge, fetched, ingested);
   const networksDate = dateOfNetworks(inputs, ingested);
-  const check = checkOf(
-    { sources: [...ingested], evidence, owned, overrides, reference },
-    sampleRows(samples, config.overrides, overrides),
-    note,
-  );
   const delegations = ingested.find((_source, index) => fetched[index]!.source.kind === 'registry')?.v6;
-  // A function of its own, and it empties the list of the sources, so that columns are not in memory for longer than needed.
   const missingLists = missingListsOf(config, read);
-  const lists = {
-    networks: read.map(({ source }) => source.network),
-    knowsAnycast: read.some(({ source }) => source.kind === 'anycast'),
-    isComplete: missingLists.length === 0 && read.some(({ source }) => source.network !== undefined),
-  };
-  const mergeAndCompile = async (): Promise<FinishedRelease> => {
-    const { merged, networks, kinds } = await timed(context, 'merge', () =>
-      merge({ sources: ingested.splice(0), reference, countries, overrides, evidence, owned, ...lists }, note),
-    );
+  const lists = kindLists(inputs, missingLists);
+  const sampled = sampleRows(samples, config.overrides, overrides);
+  // A function of its own, and merging empties the list of the sources, so that columns are not in memory for longer than needed.
+  const mergeAndCompile = async () => {
+    const { check, merged, networks, kinds } = await timed(context, 'merge', () => {
+      const input = { sources: ingested, reference, overrides, evidence, owned, lists };
+      const check = checkOf(input, sampled, note);
+      const { output, counts } = merge({ ...input, countries }, note);
+      return { output: { check, ...output }, counts };
+    });
     const labels = await labelsOf(labelFiles, reference, note);
     const others: OtherContent[] = [];
     if (networks !== undefined) others.push({ partition: NETWORKS, content: networks });
     others.push({ partition: KINDS, content: kinds });
     if (labels !== undefined) others.push({ partition: LABELS, content: labels.merged });
     const made = { merged, others, networksDate, labels: labels?.inputs, missingLists, inputs, missing, identity };
-    return timed(context, 'compile', () => compile({ ...made, overrides: overridesFile }, context));
+    const compiled = await timed(context, 'compile', () => compile({ ...made, overrides: overridesFile }, context));
+    return { compiled, check };
   };
-  const compiled = await mergeAndCompile();
+  const { compiled, check } = await mergeAndCompile();
   const forced = await publishGated(compiled, context, { ...publishing, overrides, delegations, check });
   // Only now: files that cannot be read, or that the gates refuse, must not become the copy that later builds fall back to.
   await accept(read);

@@ -9,13 +9,15 @@ import type { Family } from '../../src/address/parse.js';
 import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { resolveCountry } from '../../src/country/country.js';
 import type { VerifiedRelease } from '../../src/database/verify.js';
-import { NETWORKS } from '../../src/rangefile/partitions.js';
+import type { BoundedRanges } from '../../src/range/columns.js';
+import { COUNTRIES, KINDS, NETWORKS, type Partition } from '../../src/rangefile/partitions.js';
 import type { PartitionFile } from '../../src/rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import type { Override } from '../config/overrides.js';
 import type { Reference } from '../config/reference.js';
 import { eachInside, type Target } from '../explain/covering-rows.js';
 import type { OwnedRange, SourceEvidence } from '../merging/evidence.js';
+import { type KindLists, prefixesOf } from '../merging/kind-merger.js';
 import { anycastOf } from '../merging/range-merger.js';
 import type { IngestedSource } from '../stage.js';
 import { type FixedRange, lastAddress, type PlainRange, type PlainRow, PlainRules, PlainSpace } from './plain-rules.js';
@@ -31,6 +33,7 @@ export interface CheckInput {
   owned: readonly OwnedRange[];
   overrides: readonly Override[];
   reference: Reference;
+  lists: KindLists;
 }
 
 /** A row at which the release does not say what it should. */
@@ -38,6 +41,15 @@ export interface Disagreement {
   row: SampledRow;
   /** What differs, as a phrase. */
   text: string;
+}
+
+/** What a release must say at an address, because it is at an end of a row or beside it. */
+export interface Expectation {
+  row: SampledRow;
+  partition: Partition;
+  family: Family;
+  address: bigint;
+  answer: string;
 }
 
 /** The IPv4-mapped IPv6 addresses: `::ffff:0:0/96`. */
@@ -121,59 +133,27 @@ interface FixedWords {
   last: Uint32Array;
 }
 
-/** Asks a range file and its mirror. */
-class Answers {
-  readonly #file: PartitionFile;
-  readonly #mirror: Record<Family, Sqlite.Statement>;
-
-  constructor(file: PartitionFile, mirror: Sqlite.Database, table: string, column: string) {
-    const statement = (family: Family): Sqlite.Statement =>
-      mirror
-        .prepare(
-          `SELECT coalesce(${column}, reason) FROM ipv${family}_${table} WHERE first <= ? ORDER BY first DESC LIMIT 1`,
-        )
-        .pluck();
-    this.#file = file;
-    this.#mirror = { 4: statement(4), 6: statement(6) };
-  }
-
-  inFile(family: Family, address: bigint): string {
-    const words = wordsOf(family, address);
-    const file = this.#file;
-    const record =
-      file.records[family === 4 ? file.record4[findIPv4(file, words[0]! | 0)]! : file.record6[findIPv6(file, words)]!]!;
-    if (record.kind === 'country') return record.code;
-    if (record.kind === 'network') return `AS${record.asn}`;
-    return record.kind === 'embedded' ? record.scheme : 'reason' in record ? record.reason : '';
-  }
-
-  inMirror(family: Family, address: bigint): string {
-    const key = family === 4 ? Number(address) : Buffer.from(address.toString(16).padStart(32, '0'), 'hex');
-    const answer = this.#mirror[family].get(key) as string | number;
-    return typeof answer === 'number' ? `AS${answer}` : answer;
-  }
+/** The ranges of a source that say something of a partition. */
+interface SourcePart {
+  partition: Partition;
+  source: number;
+  ranges: readonly BoundedRanges[];
+  answerOf: (value: number) => string | undefined;
+  /** In which they count. */
+  space: PlainSpace;
 }
 
-/** Checks rows of the sources of a release. */
-export class ReleaseCheck {
-  readonly #input: CheckInput;
+/** Tells by the rows of the sources what a release must say. */
+export class ExpectedAnswers {
   readonly #rules: PlainRules;
   readonly #fixed: FixedWords[];
-  readonly #spaces: PlainSpace[];
-  /** The answer of each code of each source. */
-  readonly #answers: (string | undefined)[][];
-  readonly #countries: Answers;
-  readonly #networks: Answers | undefined;
+  readonly #parts: SourcePart[];
+  readonly #unlisted: KindLists['unlisted'];
 
-  constructor(input: CheckInput, { file, others }: VerifiedRelease, mirror: Sqlite.Database) {
-    const { sources, evidence, owned, overrides, reference } = input;
-    this.#input = input;
-    const plain = ({ family, first, last }: Pick<OwnedRange, 'family' | 'first' | 'last'>) => ({
-      family,
-      first: numberOf(first),
-      last: numberOf(last),
-    });
+  constructor({ sources, evidence, owned, overrides, reference, lists }: CheckInput) {
+    this.#unlisted = lists.unlisted;
     type Words = Pick<OwnedRange, 'family' | 'first' | 'last'>;
+    const plain = ({ family, first, last }: Words) => ({ family, first: numberOf(first), last: numberOf(last) });
     const fixed = (words: Words, answer: string, kind: FixedRange['kind']): FixedWords => {
       return { range: { ...plain(words), answer, kind }, first: words.first, last: words.last };
     };
@@ -199,101 +179,177 @@ export class ReleaseCheck {
       evidence,
       { 4: hasRegistry(4), 6: hasRegistry(6) },
     );
-    this.#spaces = sources.map((_source, position) => {
-      const { space = [], asns = [] } = evidence?.[position] ?? {};
+    const spaceOf = ({ space = [], asns = [] }: Partial<SourceEvidence> = {}): PlainSpace => {
       if (space.length + asns.length === 0) return new PlainSpace(undefined);
       const blocks = space.map((block) => parsePlain({ notation: { cidr: { network: 0 } }, texts: [block] }));
       return new PlainSpace([...blocks, ...owned.filter(({ asn }) => asns.includes(asn)).map(plain)]);
+    };
+    this.#parts = sources.flatMap((ingested, source): SourcePart[] => {
+      const { codes, networks, v4, v6 } = ingested;
+      const space = spaceOf(evidence?.[source]);
+      const answers = codes.map((code) => {
+        const country = resolveCountry(reference, code);
+        return typeof country === 'object' ? country.code : undefined;
+      });
+      const list = lists.networks[source];
+      const isList = list !== undefined || ingested.listed !== undefined;
+      const ofKind = { answerOf: () => list && `${list.kind} ${list.operator}`, space: new PlainSpace(undefined) };
+      return [
+        networks === undefined
+          ? { partition: COUNTRIES, source, ranges: [v4, v6], answerOf: (code) => answers[code], space }
+          : {
+              ...{ partition: NETWORKS, source, ranges: [networks.v4, networks.v6], space },
+              answerOf: (network) => `AS${networks.asns[network]}`,
+            },
+        ...(isList ? [{ partition: KINDS, source, ranges: prefixesOf(ingested), ...ofKind }] : []),
+      ];
     });
-    this.#answers = sources.map(({ codes, networks: ofNetworks }) => {
-      if (ofNetworks !== undefined) return ofNetworks.asns.map((asn) => `AS${asn}`);
-      const resolved = codes.map((code) => resolveCountry(reference, code));
-      return resolved.map((country) => (typeof country === 'object' ? country.code : undefined));
-    });
-    this.#countries = new Answers(file, mirror, 'range', 'country_code');
-    const networks = others.get(NETWORKS);
-    this.#networks = networks && new Answers(networks, mirror, 'network', 'asn');
   }
 
   /**
-   * Checks rows.
+   * Returns what a release must say at both ends of rows and beside them.
    *
    * @param rows by position of their source; those of overrides.csv may have any other key
-   * @returns the rows at which the release is wrong, or that ipaddr.js reads differently
+   * @returns also the rows that ipaddr.js reads differently
    */
-  check(rows: ReadonlyMap<number, readonly SampledRow[]>): Disagreement[] {
-    const found: Disagreement[] = [];
+  at(rows: ReadonlyMap<number, readonly SampledRow[]>): { expected: Expectation[]; misread: Disagreement[] } {
+    const misread: Disagreement[] = [];
     const isRead = (row: SampledRow): boolean => {
-      const text = this.#misread(row);
-      if (text !== undefined) found.push({ row, text });
+      const text = misreading(row);
+      if (text !== undefined) misread.push({ row, text });
       return text === undefined;
     };
     const readable = [...rows].map(([source, sampled]) => [source, sampled.filter(isRead)] as const);
-    const isOfNetworks = (source: number): boolean => this.#input.sources[source]?.networks !== undefined;
-    for (const what of ['country', 'network'] as const) {
-      const ofKind = readable
-        .filter(([source]) => isOfNetworks(source) === (what === 'network'))
-        .flatMap(([, sampled]) => sampled);
-      for (const family of [4, 6] as const) {
-        const points = pointsOf(ofKind.filter((row) => row.family === family));
-        found.push(...this.#checkPoints(what, family, points));
-      }
-    }
-    return found;
-  }
-
-  /** Returns in what the range that was read differs from what ipaddr.js reads; undefined if it does not. */
-  #misread(row: SampledRow): string | undefined {
-    const { family, texts } = row;
-    const [first, last] = [numberOf(row.first), numberOf(row.last)];
-    const rangeText = (range: PlainRange & { family: Family }): string =>
-      `${textOf(range.family, range.first)} – ${textOf(range.family, range.last)}`;
-    const wrong = (other: string): string =>
-      `${texts.join(' ')} was read as ${rangeText({ family, first, last })}, but ipaddr.js ${other}`;
-    try {
-      const plain = parsePlain(row);
-      if (plain.family === family && plain.first === first && plain.last === last) return undefined;
-      return wrong(`reads ${rangeText(plain)}`);
-    } catch {
-      return wrong('cannot read it');
-    }
+    const expected = [COUNTRIES, NETWORKS, KINDS].flatMap((partition) => {
+      const isOf = (position: number): boolean =>
+        this.#parts.some((part) => part.partition === partition && part.source === position);
+      const own = readable.flatMap(([source, sampled]) =>
+        isOf(source) || (source < 0 && partition === COUNTRIES) ? sampled : [],
+      );
+      return ([4, 6] as const).flatMap((family) =>
+        this.#expectedAt(partition, family, pointsOf(own.filter((row) => row.family === family))),
+      );
+    });
+    return { expected, misread };
   }
 
   /** @param points in ascending order, each once */
-  #checkPoints(what: 'country' | 'network', family: Family, points: readonly Point[]): Disagreement[] {
-    const answers = what === 'country' ? this.#countries : this.#networks;
-    if (answers === undefined || points.length === 0) return [];
+  #expectedAt(partition: Partition, family: Family, points: readonly Point[]): Expectation[] {
+    if (points.length === 0) return [];
     const words = addressWords(family);
-    for (const [source, ingested] of this.#input.sources.entries()) {
-      if ((ingested.networks === undefined) !== (what === 'country')) continue;
-      const { first, last, value, count } = (ingested.networks ?? ingested)[`v${family}`];
-      const space = this.#spaces[source]!;
+    for (const part of this.#parts) {
+      if (part.partition !== partition) continue;
+      const { source, answerOf, space } = part;
+      const { first, last, value, count } = part.ranges.find((ranges) => ranges.family === family)!;
       let i = 0;
       const addRow = ({ rows }: Point): void => {
         const range = { first: numberOf(first, i * words, words), last: numberOf(last, i * words, words) };
-        const answer = this.#answers[source]![value[i]!];
-        if (space.contains(family, range)) rows.push({ ...range, source, answer });
+        if (space.contains(family, range)) rows.push({ ...range, source, answer: answerOf(value[i]!) });
       };
       for (; i < count; i++) eachInside(points, first, last, i, addRow);
     }
     for (const { range, first, last } of this.#fixed) {
       if (range.family === family) eachInside(points, first, last, 0, ({ fixed }) => fixed.push(range));
     }
-    const found: Disagreement[] = [];
-    for (const { address, row, rows, fixed } of points) {
-      const expected =
-        what === 'country'
+    return points.flatMap(({ address, row, rows, fixed }) => {
+      const answer =
+        partition === COUNTRIES
           ? this.#rules.countryAt(family, address, rows, fixed)
-          : this.#rules.networkAt(family, address, rows, fixed);
-      if (expected === undefined) continue;
-      const [inFile, inMirror] = [answers.inFile(family, address), answers.inMirror(family, address)];
-      if (inFile === expected && inMirror === expected) continue;
-      const said = inFile === inMirror ? inFile : `${inFile} in the range file and ${inMirror} in the mirror`;
-      found.push({
-        row,
-        text: `at ${textOf(family, address)} the release has ${said}, but the rows of the sources give ${expected}`,
-      });
+          : partition === NETWORKS
+            ? this.#rules.networkAt(family, address, rows, fixed)
+            : this.#rules.kindAt(family, address, rows, fixed, this.#unlisted);
+      return answer === undefined ? [] : [{ row, partition, family, address, answer }];
+    });
+  }
+}
+
+/** Returns in what the range that was read from a row differs from what ipaddr.js reads; undefined if it does not. */
+function misreading(row: SampledRow): string | undefined {
+  const { family, texts } = row;
+  const [first, last] = [numberOf(row.first), numberOf(row.last)];
+  const rangeText = (range: PlainRange & { family: Family }): string =>
+    `${textOf(range.family, range.first)} – ${textOf(range.family, range.last)}`;
+  const wrong = (other: string): string =>
+    `${texts.join(' ')} was read as ${rangeText({ family, first, last })}, but ipaddr.js ${other}`;
+  try {
+    const plain = parsePlain(row);
+    if (plain.family === family && plain.first === first && plain.last === last) return undefined;
+    return wrong(`reads ${rangeText(plain)}`);
+  } catch {
+    return wrong('cannot read it');
+  }
+}
+
+/** Asks the range file of a partition and its tables in the mirror. */
+class PartitionAnswers {
+  readonly #partition: Partition;
+  readonly #file: PartitionFile;
+  readonly #mirror: Record<Family, Sqlite.Statement<unknown[], (string | number | null)[]>>;
+
+  constructor(partition: Partition, file: PartitionFile, mirror: Sqlite.Database) {
+    const { table, subject } = partition;
+    const [values, join] =
+      file.columns === undefined
+        ? [subject, '']
+        : [file.columns.map((column) => `"${column}"`).join(), `LEFT JOIN ${table} USING (${subject})`];
+    const statement = (family: Family) =>
+      mirror
+        .prepare<unknown[], (string | number | null)[]>(
+          `SELECT reason, ${values} FROM ipv${family}_${table} ${join} WHERE first <= ? ORDER BY first DESC LIMIT 1`,
+        )
+        .raw();
+    this.#partition = partition;
+    this.#file = file;
+    this.#mirror = { 4: statement(4), 6: statement(6) };
+  }
+
+  inFile(family: Family, address: bigint): string {
+    const words = wordsOf(family, address);
+    const file = this.#file;
+    const record =
+      file.records[family === 4 ? file.record4[findIPv4(file, words[0]! | 0)]! : file.record6[findIPv6(file, words)]!]!;
+    if (record.kind === 'country') return record.code;
+    if (record.kind === 'network') return `AS${record.asn}`;
+    if (record.kind === 'label') return record.row;
+    return record.kind === 'embedded' ? record.scheme : record.reason;
+  }
+
+  inMirror(family: Family, address: bigint): string {
+    const key = family === 4 ? Number(address) : Buffer.from(address.toString(16).padStart(32, '0'), 'hex');
+    const [reason, ...values] = this.#mirror[family].get(key)!;
+    if (typeof reason === 'string') return reason;
+    const { columns } = this.#file;
+    const { flags = [] } = this.#partition;
+    // The mirror has no booleans.
+    if (columns !== undefined)
+      return JSON.stringify(
+        values.map((value, i) => (flags.includes(columns[i]!) && value !== null ? value === 1 : value)),
+      );
+    return typeof values[0] === 'number' ? `AS${values[0]}` : values[0]!;
+  }
+}
+
+/** Compares a release, its range files and its mirror, with what it must say. */
+export class ReleaseComparison {
+  readonly #answers = new Map<Partition, PartitionAnswers>();
+
+  constructor({ file, others }: VerifiedRelease, mirror: Sqlite.Database) {
+    this.#answers.set(COUNTRIES, new PartitionAnswers(COUNTRIES, file, mirror));
+    for (const partition of [NETWORKS, KINDS]) {
+      const other: PartitionFile | undefined = others.get(partition as Partition);
+      if (other !== undefined) this.#answers.set(partition, new PartitionAnswers(partition, other, mirror));
     }
-    return found;
+  }
+
+  /** Returns where the release says something else. */
+  with(expected: readonly Expectation[]): Disagreement[] {
+    return expected.flatMap(({ row, partition, family, address, answer }) => {
+      const answers = this.#answers.get(partition);
+      const [inFile, inMirror] = [answers?.inFile(family, address), answers?.inMirror(family, address)];
+      if (answers === undefined || (inFile === answer && inMirror === answer)) return [];
+      const said = inFile === inMirror ? inFile : `${inFile} in the range file and ${inMirror} in the mirror`;
+      const text = `at ${textOf(family, address)} the release has ${said}, but the rows of the sources give ${answer}`;
+      return [{ row, text }];
+    });
   }
 }

@@ -8,10 +8,11 @@ import { openMirror } from '../../src/mirror/reader.js';
 import { loadOverrides, type Override } from '../config/overrides.js';
 import { loadReference } from '../config/reference.js';
 import { cachedInput, evidenceOf } from '../explain/covering-rows.js';
+import { kindLists } from '../merging/kind-merger.js';
 import { identifyRelease } from '../release-id.js';
 import { readSource, type SourceResult } from '../source-formats/read-source.js';
 import type { FetchedFile, StageContext, StageResult } from '../stage.js';
-import { type CheckInput, type Disagreement, ReleaseCheck } from './check-release.js';
+import { type CheckInput, type Disagreement, ExpectedAnswers, ReleaseComparison } from './check-release.js';
 import { type RowSample, type SampledRow, sampledRow } from './sample.js';
 
 /** Disagreements that a message shows. */
@@ -123,15 +124,22 @@ export async function checkStoredRelease(dataDir: string, dir: string): Promise<
   const mirror = openMirror(join(dir, MIRROR_FILE));
   try {
     const evidence = evidenceOf(manifest);
-    const check = new ReleaseCheck({ sources, evidence, owned, overrides, reference }, verified, mirror);
-    const found = check.check(new Map([[-1, own === undefined ? [] : overrideRows(own.name, overrides)]]));
+    const lists = kindLists(manifest.inputs, manifest.kinds?.missing ?? []);
+    const answers = new ExpectedAnswers({ sources, evidence, owned, overrides, reference, lists });
+    const release = new ReleaseComparison(verified, mirror);
+    const found: Disagreement[] = [];
+    const check = (source: number, rows: readonly SampledRow[]): void => {
+      const { expected, misread } = answers.at(new Map([[source, rows]]));
+      found.push(...misread, ...release.with(expected));
+    };
+    check(-1, own === undefined ? [] : overrideRows(own.name, overrides));
     const withoutText = new Set<string>();
     let rows = overrides.length;
     for (const [source, input] of inputs.entries()) {
       const chunk: SampledRow[] = [];
       const checkChunk = (): void => {
         rows += chunk.length;
-        found.push(...check.check(new Map([[source, chunk.splice(0)]])));
+        check(source, chunk.splice(0));
       };
       await readSource(
         input,
@@ -150,19 +158,18 @@ export async function checkStoredRelease(dataDir: string, dir: string): Promise<
   }
 }
 
-/** Returns a function that checks a compiled release once, for stage `verify`. */
-export function checkOf(all: CheckInput, sampled: RowsToCheck, note: StageContext['note']) {
-  let pending: (RowsToCheck & { input: CheckInput }) | undefined = { ...sampled, input: all };
+/**
+ * Returns a function that checks a compiled release, for stage `verify`. What the release must say is told by the rows at once, so that
+ * their columns need not be in memory until then.
+ */
+export function checkOf(input: CheckInput, { rows, withoutText }: RowsToCheck, note: StageContext['note']) {
+  const { expected, misread } = new ExpectedAnswers(input).at(rows);
+  const checked = [...rows.values()].reduce((sum, each) => sum + each.length, 0);
   return async (verified: VerifiedRelease, dir: string): Promise<StageResult<Refusal[]>> => {
-    const { input, rows, withoutText } = pending!;
-    // The columns of the sources are not in memory for longer than needed.
-    pending = undefined;
     for (const name of withoutText) note(`${name}: its addresses are not text, so ipaddr.js does not check its rows`);
     const mirror = openMirror(join(dir, MIRROR_FILE));
     try {
-      const found = new ReleaseCheck(input, verified, mirror).check(rows);
-      const messages = await describe(found);
-      const checked = [...rows.values()].reduce((sum, each) => sum + each.length, 0);
+      const messages = await describe([...misread, ...new ReleaseComparison(verified, mirror).with(expected)]);
       return {
         output: messages.map((message) => ({ gate: 'check', message: `a check by ipaddr.js disagrees: ${message}` })),
         counts: { checked_rows: checked },

@@ -128,6 +128,32 @@ export class PlainRules {
     return winner?.answer ?? narrowest(fixed.filter(({ kind }) => kind === 'embedded'))?.answer ?? 'unannounced';
   }
 
+  /**
+   * Returns what kind of network an address is of, as JSON: whether it is anycast, the kind, and the operator. See {@link countryAt}.
+   *
+   * @param rows of lists, with kind and operator
+   * @param unlisted whether addresses in no list are anycast, and their kind
+   */
+  kindAt(
+    family: Family,
+    address: bigint,
+    rows: readonly PlainRow[],
+    fixed: readonly FixedRange[],
+    unlisted: readonly [boolean | null, string | null],
+  ): string {
+    const isSpecial = this.#cutOver(fixed, family, address).length > 0;
+    const embedded = narrowest(fixed.filter(({ kind }) => kind === 'embedded'));
+    if (!isSpecial && embedded !== undefined) return embedded.answer;
+    const cut = isSpecial ? [] : rows.flatMap((row) => this.#cut(row, family, address) ?? []);
+    const isAnycast = !isSpecial && fixed.some(({ kind }) => kind === 'anycast');
+    const ofKind = (kind: string): PlainRow | undefined =>
+      narrowest(cut.filter(({ answer }) => answer?.startsWith(`${kind} `)));
+    const row = ofKind('tor') ?? ofKind('relay') ?? ofKind('cloud');
+    const [kind, operator] = row?.answer?.split(' ') ?? [unlisted[1], null];
+    const values = [isAnycast || unlisted[0], kind, operator];
+    return values.every((value) => value === null) ? 'unlabeled' : JSON.stringify(values);
+  }
+
   /** Returns the special-purpose ranges that come before all sources. */
   #cutOver(ranges: readonly FixedRange[], family: Family, address: bigint): FixedRange[] {
     return ranges.flatMap((range) => (range.kind === 'over' ? (this.#cut(range, family, address) ?? []) : []));

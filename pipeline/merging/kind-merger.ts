@@ -1,6 +1,6 @@
 /** Merges the lists that say what kind of network addresses are of into one list of ranges for each family. */
 import type { Family } from '../../src/address/parse.js';
-import type { NetworkList } from '../../src/database/release.js';
+import type { ManifestInput, MissingList, NetworkList } from '../../src/database/release.js';
 import type { BoundedRanges, RangeColumns } from '../../src/range/columns.js';
 import { mergeRows } from '../../src/range/merge.js';
 import { type Cell, type LabelRecord, UNLABELED } from '../../src/rangefile/layout.js';
@@ -16,15 +16,29 @@ export const NETWORK_KINDS = ['cloud', 'relay', 'tor'] as const;
 const ANYCAST = LAYERS.embedded + 1;
 const KIND_LAYERS = NETWORK_KINDS.map((_kind, index) => ANYCAST + 1 + index);
 
-export interface KindInput {
-  sources: readonly IngestedSource[];
+/** The lists of a build. */
+export interface KindLists {
   /** For each source, what its rows say of their addresses, if they are such a list. */
   networks: readonly (NetworkList | undefined)[];
-  /** Whether a source of anycast space is among them, so that what it does not have is not anycast. */
-  knowsAnycast: boolean;
-  /** Whether no list that is configured is missing, so that what none has is of no kind. */
-  isComplete: boolean;
+  /** What is said of addresses that no list has; null if a list is missing that could have them. */
+  unlisted: readonly [anycast: false | null, kind: 'none' | null];
+}
+
+export interface KindInput {
+  sources: readonly IngestedSource[];
+  lists: KindLists;
   reference: Pick<Reference, 'special' | 'anycast'>;
+}
+
+/** Returns the lists of a build. @param missing those that are configured, but are not among its inputs */
+export function kindLists(
+  inputs: readonly Pick<ManifestInput, 'kind' | 'network'>[],
+  missing: readonly MissingList[],
+): KindLists {
+  const networks = inputs.map(({ network }) => network);
+  const knowsAnycast = inputs.some(({ kind }) => kind === 'anycast');
+  const isComplete = missing.length === 0 && networks.some((network) => network !== undefined);
+  return { networks, unlisted: [knowsAnycast ? false : null, isComplete ? 'none' : null] };
 }
 
 /** The kinds of networks; each range's value is an index into `records`. */
@@ -50,7 +64,7 @@ class KindRecords {
 }
 
 /** Returns the prefixes of a list. */
-function prefixesOf({ listed, v4, v6 }: IngestedSource): BoundedRanges[] {
+export function prefixesOf({ listed, v4, v6 }: IngestedSource): BoundedRanges[] {
   return listed === undefined ? [v4, v6] : [listed.v4, listed.v6];
 }
 
@@ -58,9 +72,9 @@ function prefixesOf({ listed, v4, v6 }: IngestedSource): BoundedRanges[] {
  * Merges the lists. Special-purpose ranges are in none of them, and an address with an IPv4 address inside is what that one is. Within a
  * kind, the narrowest prefix says whose it is; of equal ones, that of the later source.
  */
-export function mergeKinds({ sources, networks, knowsAnycast, isComplete, reference }: KindInput): MergedKinds {
+export function mergeKinds({ sources, lists, reference }: KindInput): MergedKinds {
+  const { networks, unlisted } = lists;
   const table = new KindRecords();
-  const unlisted = [knowsAnycast ? false : null, isComplete ? 'none' : null] as const;
   const none = table.indexOf(...unlisted, null);
   const embedded = reference.special.filter(({ result }) => result.kind === 'embedded');
   const builders = { 4: new CandidateBuilder(4, 0, embedded), 6: new CandidateBuilder(6, 0, embedded) };

@@ -14,8 +14,8 @@ import { CandidateBuilder, LAYERS, sourceLayer } from './candidates.js';
 import { type OwnedRange, OwnerSpace, type SourceEvidence, undelegatedSpace, votersOf } from './evidence.js';
 
 export interface MergeInput {
-  /** The source with the highest priority first. */
-  sources: readonly IngestedSource[];
+  /** The source with the highest priority first. The list is emptied, so that their columns are not in memory for longer than needed. */
+  sources: IngestedSource[];
   reference: Reference;
   /** By code, as of the build's date. */
   countries: ReadonlyMap<string, Country>;
@@ -220,29 +220,33 @@ export function anycastOf({ listed }: IngestedSource): BoundedRanges[] {
   });
 }
 
+/** Returns the space that no registry among the sources has delegated. */
+function undelegatedIn(sources: readonly IngestedSource[], evidence: MergeInput['evidence'], family: Family) {
+  const registries = sources.filter((_source, position) => evidence?.[position]?.kind === 'registry');
+  return undelegatedSpace(
+    registries.map((source) => source[`v${family}`]),
+    family,
+  );
+}
+
 /** Merges the sources by priority or by evidence, with the special-purpose ranges and overrides above them. */
 export function mergeSources(input: MergeInput): MergeResult {
   const { sources, reference, countries, overrides, evidence, owned = [] } = input;
   const merger = new RangeMerger(reference, countries, sources);
   const withoutSpace: string[] = [];
   const outsideSpace = new Map<string, number>();
-  for (const [position, source] of sources.entries()) {
-    const space = OwnerSpace.of(evidence?.[position] ?? { space: [], asns: [] }, owned);
-    const outside = merger.addSource(source, sourceLayer(position, sources.length), space);
-    if (space.isEmpty) withoutSpace.push(source.id);
-    else if (outside > 0) outsideSpace.set(source.id, outside);
-  }
-  const registries = sources.filter((_source, position) => evidence?.[position]?.kind === 'registry');
-  const undelegatedIn = (family: Family): BoundedRanges =>
-    undelegatedSpace(
-      registries.map((source) => source[`v${family}`]),
-      family,
-    );
-  merger.addUndelegated(undelegatedIn(4));
-  merger.addUndelegated(undelegatedIn(6));
+  for (const family of [4, 6] as const) merger.addUndelegated(undelegatedIn(sources, evidence, family));
   if (evidence !== undefined) {
     for (const block of reference.anycast) merger.addAnycast({ ...block, count: 1 });
     for (const source of sources) for (const ranges of anycastOf(source)) merger.addAnycast(ranges);
+  }
+  const count = sources.length;
+  for (let position = 0; position < count; position++) {
+    const source = sources.shift()!;
+    const space = OwnerSpace.of(evidence?.[position] ?? { space: [], asns: [] }, owned);
+    const outside = merger.addSource(source, sourceLayer(position, count), space);
+    if (space.isEmpty) withoutSpace.push(source.id);
+    else if (outside > 0) outsideSpace.set(source.id, outside);
   }
   for (const range of reference.special) merger.addSpecial(range);
   for (const override of overrides) merger.addOverride(override);

@@ -22,6 +22,9 @@ import { MAX_MMDB_STEPS, MAX_MMDB_VALUES } from '../../src/limits.js';
  */
 export type NetworkListener = (family: Family, first: Uint32Array, last: Uint32Array, country: unknown) => void;
 
+/** Records of the tree that are read for each of its nodes: two, and more only if several records refer to the same node. */
+const STEPS_PER_NODE = 8;
+
 /** Target of a node's record: a node if below the node count, nothing if equal to it, a data record if above it. */
 type Reference = number;
 
@@ -42,8 +45,19 @@ const POINTER_BASE = [0, 0, 2048, 526_336, 0] as const;
 /** What is added to a size, by the bytes that it has. */
 const SIZE_BASE = [0, 29, 285, 65_821] as const;
 
+/** Bytes of a text that count as one more value: a small file can have a long text many times, by pointers. */
+const BYTES_PER_VALUE = 256;
+
+/** Values of all records together. The largest files of cities have about a million records, of 150 values each. */
+const MAX_VALUES = 200_000_000;
+
 /** Length of a country's value: larger ones are not codes, and a small file can have many of them that overlap. */
 const MAX_VALUE_LENGTH = 255;
+
+function spend(budget: { left: number }, values: number): void {
+  budget.left -= values;
+  if (budget.left < 0) throw new Error(`one of its records has more than ${MAX_MMDB_VALUES} values`);
+}
 
 /**
  * Counts the values that mmdb-lib makes of a value, those that pointers repeat included: 920 bytes can describe 28^12 of them.
@@ -54,7 +68,7 @@ const MAX_VALUE_LENGTH = 255;
  * @returns where the value ends
  */
 function checkValue(bytes: Buffer, start: number, at: number, budget: { left: number }): number {
-  if (budget.left-- === 0) throw new Error(`one of its records has more than ${MAX_MMDB_VALUES} values`);
+  spend(budget, 1);
   const control = bytes.readUInt8(at++);
   let type = control >> 5;
   if (type === TYPE.pointer) {
@@ -70,7 +84,11 @@ function checkValue(bytes: Buffer, start: number, at: number, budget: { left: nu
     size = SIZE_BASE[length]! + bytes.readUIntBE(at, length);
     at += length;
   }
-  if (type !== TYPE.map && type !== TYPE.array) return type === TYPE.boolean ? at : at + size;
+  if (type === TYPE.boolean) return at;
+  if (type !== TYPE.map && type !== TYPE.array) {
+    spend(budget, Math.floor(size / BYTES_PER_VALUE));
+    return at + size;
+  }
   for (let left = type === TYPE.map ? 2 * size : size; left > 0; left--) at = checkValue(bytes, start, at, budget);
   return at;
 }
@@ -80,9 +98,12 @@ const METADATA_MARKER = Buffer.from('\xab\xcd\xefMaxMind.com', 'latin1');
 
 /** Opens a file whose metadata have been checked, as {@link checkValue} does. */
 function openReader(bytes: Buffer): Reader<Response> {
-  const marker = bytes.lastIndexOf(METADATA_MARKER);
-  const metadata = marker + METADATA_MARKER.length;
-  if (marker >= 0) checkValue(bytes, metadata, metadata, { left: MAX_MMDB_VALUES });
+  const budget = { left: MAX_MMDB_VALUES };
+  // All that are marked as metadata: mmdb-lib does not find the last marker if a part of one follows it.
+  for (let at = bytes.indexOf(METADATA_MARKER); at >= 0; at = bytes.indexOf(METADATA_MARKER, at + 1)) {
+    const metadata = at + METADATA_MARKER.length;
+    checkValue(bytes, metadata, metadata, budget);
+  }
   return new Reader<Response>(bytes);
 }
 
@@ -101,7 +122,7 @@ class Tree {
     this.nodeCount = nodeCount;
     this.#recordSize = recordSize;
     this.#nodeBytes = nodeByteSize;
-    this.#stepsLeft = maxSteps;
+    this.#stepsLeft = Math.min(maxSteps, 1000 + STEPS_PER_NODE * nodeCount);
   }
 
   isNode(reference: Reference): boolean {
@@ -144,6 +165,8 @@ class Ranges {
   readonly #onRange: NetworkListener;
   /** Country by reference to a data record. */
   readonly #countries = new Map<Reference, unknown>();
+  /** How many values all records together may still have. */
+  #valuesLeft = MAX_VALUES;
   /** The range that the next network may extend. */
   readonly #open = { family: 4 as Family, first: new Uint32Array(4), last: new Uint32Array(4), data: NO_RANGE };
 
@@ -181,7 +204,10 @@ class Ranges {
       const { nodeCount, searchTreeSize } = this.#reader.metadata;
       // A reference counts from the tree's end, and 16 bytes of zeros follow the tree.
       const section = searchTreeSize + 16;
-      checkValue(this.#bytes, section, data - nodeCount + searchTreeSize, { left: MAX_MMDB_VALUES });
+      const budget = { left: MAX_MMDB_VALUES };
+      checkValue(this.#bytes, section, data - nodeCount + searchTreeSize, budget);
+      this.#valuesLeft -= MAX_MMDB_VALUES - budget.left;
+      if (this.#valuesLeft < 0) throw new Error('its records have too many values');
       this.#countries.set(data, this.#countryOf(this.#reader.get(formatAddress(family, first))));
     }
     this.#onRange(family, first, last, this.#countries.get(data));

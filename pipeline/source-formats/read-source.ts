@@ -331,7 +331,9 @@ async function readOperatorFile(
     const country = regions.get(`${operator} ${zone}`) ?? regions.get(`${operator} ${region}`);
     const isGlobal = region.toLowerCase() === 'global';
     const wrong = parseCidrRange(prefix, range);
-    if (wrong === undefined) rows.list(range, isGlobal);
+    const texts = (): string[] => [prefix];
+    const written = { csv: undefined, row: rows.count + 1, notation: { cidr: { network: 0 } }, texts };
+    if (wrong === undefined) rows.list(range, isGlobal, written);
     if (isElsewhere === true) continue;
     if (country === undefined && region !== '') {
       if (!isGlobal) unknown.set(region, (unknown.get(region) ?? 0) + 1);
@@ -341,8 +343,6 @@ async function readOperatorFile(
     const problem = country === undefined ? 'the region is missing' : wrong;
     const code = rows.codes.index(country ?? '');
     if (problem === undefined && typeof code === 'number') {
-      const texts = (): string[] => [prefix];
-      const written = { csv: undefined, row: rows.count + 1, notation: { cidr: { network: 0 } }, texts };
       rows.append(range.family, range.first, range.last, code, written);
     } else rows.rejects.add(rows.count + 1, `${prefix} ${region}`, problem ?? String(code));
   }

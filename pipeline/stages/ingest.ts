@@ -12,7 +12,7 @@ import { counted } from '../../src/text-table.js';
 import { RowSample } from '../checking/sample.js';
 import type { Reference } from '../config/reference.js';
 import { type OwnedRange, OwnerSpace } from '../merging/evidence.js';
-import { LISTED, readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
+import { readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
 import { RejectLog } from '../source-formats/rejects.js';
 import { checkUsableCountries } from '../source-formats/usable-countries.js';
 import type { IngestedSource, StageContext, StageResult } from '../stage.js';
@@ -113,14 +113,7 @@ async function readUsable<Input extends SourceInput>(
     // As the id of the release does, it follows from the files and the day.
     const sample = new RowSample(asOf, from.source.kind === 'geofeed');
     try {
-      const result = await readSource(
-        from,
-        note,
-        (range) => {
-          if (range.code !== LISTED) sample.add(range);
-        },
-        log,
-      );
+      const result = await readSource(from, note, (range) => sample.add(range), log);
       checkUsableCountries(result.ingested, reference);
       return { input: from, result, sample };
     } finally {

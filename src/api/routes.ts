@@ -238,6 +238,12 @@ export const ROUTES = {
     'The networks of all addresses',
     'The compact form of the networks of the release, with gzip: AS numbers and names, about two megabytes. Not found if the release has none.',
   ),
+  publicKinds: publicFile(
+    'kinds.ipc',
+    'publicKinds',
+    'The kinds of networks of all addresses',
+    'The compact form of the kinds of networks of the release, with gzip: clouds, relays, Tor and anycast. Not found if the release does not say them.',
+  ),
   openApi: { method: 'GET', path: '/openapi.json', needsKey: false },
   page: { method: 'GET', path: '/', needsKey: false, checksHost: true },
   developersPage: { method: 'GET', path: '/developers', needsKey: false, checksHost: true },

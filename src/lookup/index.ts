@@ -198,7 +198,7 @@ export function loadNetworks(url: string | URL): Promise<NetworkDatabase> {
   return fetchDatabase(String(url), networks, networksFromBytes);
 }
 
-/** Loads the kinds of networks of a compact form that has them; as {@link loadNetworks}. */
+/** Loads the kinds of networks of a server, `https://…/db/kinds.ipc`, or another compact form that has them; as {@link loadNetworks}. */
 export function loadKinds(url: string | URL): Promise<KindDatabase> {
   return fetchDatabase(String(url), kinds, kindsFromBytes);
 }

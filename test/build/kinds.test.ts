@@ -9,6 +9,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { explainAll } from '../../pipeline/explain/explain.js';
 import { mergeKinds, NETWORK_KINDS } from '../../pipeline/merging/kind-merger.js';
 import { gateOf, parseGateRule } from '../../src/api/forward-auth.js';
+import { PublicDatabase } from '../../src/api/releases/public-database.js';
 import { ServedRelease } from '../../src/api/releases/served-release.js';
 import { openDatabase } from '../../src/database/database.js';
 import type { NetworkList } from '../../src/database/release.js';
@@ -202,8 +203,12 @@ const FORMATS: Record<string, () => Promise<unknown[][]>> = {
     return lines.map((line) => answerOf(JSON.parse(line)));
   },
   '@ipatlas/lookup': async () => {
+    // What GET /db/kinds.ipc answers.
+    const bytes = await new PublicDatabase().bytes({ id: 'x', dir: join(data, 'current') }, 'kinds');
+    const served = await kindsFromBytes(bytes);
     const db = await kindsFromBytes(readFileSync(await exported('compact', '--with', 'kinds', '--gzip')));
     expect(db.kind('x')).toBeUndefined();
+    expect(IPS.map((ip) => served.kind(ip))).toEqual(IPS.map((ip) => db.kind(ip)));
     return IPS.map((ip) => answerOf({ ...db.kind(ip) }));
   },
   'export csv': async () => rowsOf(readFileSync(await exported('csv', '--with', 'kinds'), 'utf8'), 2),
@@ -433,7 +438,8 @@ describe('mergeKinds', () => {
         });
         const networks = lists.map(({ kind, operator }): NetworkList | undefined => kind && { kind, operator });
         const reference = { special: [], anycast: [] };
-        const { v4, records } = mergeKinds({ sources, networks, knowsAnycast, isComplete, reference });
+        const unlisted = [knowsAnycast ? false : null, isComplete ? 'none' : null] as const;
+        const { v4, records } = mergeKinds({ sources, lists: { networks, unlisted }, reference });
         for (let address = 0; address < 256; address++) {
           const covering = lists.flatMap(({ kind, operator, isAnycast, ranges }, at) =>
             ranges.flatMap(([first, last]) =>

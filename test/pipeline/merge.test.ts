@@ -50,7 +50,7 @@ function override([first, last, code]: Row): Override {
 
 /** Returns the code, reason or scheme that the merged ranges have for an address, by a scan from the end. */
 function answerer(input: Pick<MergeInput, 'sources' | 'overrides'>) {
-  const result = mergeSources({ ...input, reference, countries });
+  const result = mergeSources({ ...input, sources: [...input.sources], reference, countries });
   return (text: string): string => {
     const address = words(text);
     const { family, count, first, value } = address.length === 1 ? result.v4 : result.v6;

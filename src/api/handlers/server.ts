@@ -1,7 +1,8 @@
 /** State and data of the server; no key is needed. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { hasPartition } from '../../database/release.js';
 import { attributionOf, openApiDocument } from '../openapi.js';
-import type { CompactJob } from '../releases/public-database.js';
+import { type CompactJob, PUBLIC_PARTITIONS } from '../releases/public-database.js';
 import { type Context, type Handler, replyWhenReady } from './context.js';
 
 /** A request target with the query parameter `eu`. */
@@ -48,7 +49,7 @@ export function serverHandlers(context: Context) {
 
   const publicFile = (content: CompactJob['content']) => (request: FastifyRequest, reply: FastifyReply) => {
     const served = deps.releases.current();
-    const isMissing = content === 'networks' && served?.database.hasNetworks === false;
+    const isMissing = served !== undefined && !hasPartition(served.database.manifest, PUBLIC_PARTITIONS[content]);
     if (!deps.page.publicDb || isMissing) responder.error(reply, 'not_found');
     else if (served === undefined) responder.error(reply, 'no_database');
     else {
@@ -74,5 +75,6 @@ export function serverHandlers(context: Context) {
     openApi,
     publicDb: publicFile('country'),
     publicNetworks: publicFile('networks'),
+    publicKinds: publicFile('kinds'),
   };
 }

@@ -1,12 +1,19 @@
-/** The compact forms of the release that answers, which anyone may load: the countries of all addresses, and their networks. */
+/** The compact forms of the release that answers, which anyone may load: the countries of all addresses, their networks, and their kinds. */
 
+import { COUNTRIES, KINDS, NETWORKS, type Partition } from '../../rangefile/partitions.js';
 import { runThread } from '../../thread.js';
+
+/** The partitions that have a file, by its name. */
+export const PUBLIC_PARTITIONS = { country: COUNTRIES, networks: NETWORKS, kinds: KINDS } as const satisfies Record<
+  string,
+  Partition
+>;
 
 /** What a compact form is made of. */
 export interface CompactJob {
   /** The directory of the release, or the path of the seed. */
   dir: string;
-  content: 'country' | 'networks';
+  content: keyof typeof PUBLIC_PARTITIONS;
 }
 
 /** Returns a release in the compact form with gzip; rejects with AtlasError if it is damaged. */
