@@ -248,7 +248,10 @@ function findInJson(text: string, lines: readonly string[], name: string, given:
   const takes = (one: FormatName): boolean => given.format === undefined || given.format === one;
   const parsed = lines.map(jsonOf);
   const objects = parsed.filter(isObject);
-  const isLines = objects.length > 0 && objects.length * 2 >= lines.length;
+  // With a comma after each, they are one after the other, and no lines.
+  const hasCommas =
+    takes('json-seq') && lines.some((line) => line.trimEnd().endsWith('},')) && topValues(text).length > 1;
+  const isLines = !hasCommas && objects.length > 0 && objects.length * 2 >= lines.length;
   if (takes('jsonl') && isLines) {
     // Such lines have a result without a guess; that others have none is no reason for another field.
     if (objects.some((one) => hasDefault(one, given))) return undefined;

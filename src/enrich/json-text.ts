@@ -27,7 +27,10 @@ function walk(text: string, visit: (token: string, at: number) => boolean): void
   }
 }
 
-/** Returns the objects and arrays at the top of a text, with white space or record separators (RFC 7464) between them; none if there is other text. */
+/**
+ * Returns the objects and arrays at the top of a text, with white space, commas or record separators (RFC 7464) between them; none if there is
+ * other text.
+ */
 export function topValues(text: string): unknown[] {
   const values: unknown[] = [];
   let depth = 0;
@@ -37,7 +40,7 @@ export function topValues(text: string): unknown[] {
     if (token === '[' || token === '{') {
       if (depth++ > 0) return false;
       // biome-ignore lint/suspicious/noControlCharactersInRegex: the separator of RFC 7464
-      isOther = /[^\s\x1e]/.test(text.slice(start, at));
+      isOther = /[^\s\x1e,]/.test(text.slice(start, at));
       start = at;
     } else if (token !== ',' && --depth === 0) {
       const value = jsonOf(text.slice(start, at + 1));

@@ -72,6 +72,7 @@ const FORMATS: Record<string, Sample> = {
     terminator: '\x1e',
     records: VALUES.flatMap((ip) => [
       `{"ip":"${ip}"}`,
+      `{"ip":"${ip}"},\n{"ip":"${ip}"},`,
       `\n{\n  "ip": "${ip}",\n  "a": { "ip": "}" }\n}\n`,
       `\x1e{"a":{"ip":"${ip}"},"b":"{\\""}\n`,
       ` ["${ip}"]`,

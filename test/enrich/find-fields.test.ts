@@ -54,6 +54,7 @@ describe('findFields', () => {
     // Objects one after the other, and arrays in arrays that hold the records.
     ['{"src":"8.8.8.8"}{"src":"1.1.1.1"}', '--format json-seq --field src'],
     ['{\n "src": "8.8.8.8"\n}\n', '--format json-seq --field src'],
+    ['{"src":"8.8.8.8"},\n{"src":"1.1.1.1"}\n', '--format json-seq --field src'],
     ['\x1e{"src":"8.8.8.8"}\n\x1e{"src":"8.8.8.8"}\n', '--format json-seq --field src'],
     ['{"a":[{"b":[{"src":"8.8.8.8"},{"src":"8.8.8.8"}]}]}\n', "--format json --items 'a[].b' --field src"],
     // Text that has a delimiter.

@@ -119,6 +119,26 @@ describe.each(FORMATS)('%j', (requested, head) => {
   });
 });
 
+it('decodes a header with line breaks in quotes once', () => {
+  const options = parseEnrichOptions({ format: 'csv', add: ['country_code'] }, (name) => name);
+  const enricher = new LineEnricher(release.file, options, () => {}, undefined, SIZES);
+  const text = `ip,"${'\n'.repeat(10_000)}"\n8.8.8.8,x\n`;
+  let decoded = 0;
+  const decode = Buffer.prototype.toString;
+  vi.spyOn(Buffer.prototype, 'toString').mockImplementation(function (
+    this: Buffer,
+    encoding,
+    from = 0,
+    to = this.length,
+  ) {
+    decoded += to - from;
+    return decode.call(this, encoding, from, to);
+  });
+  enricher.write(Buffer.from(text));
+  enricher.end();
+  expect(decoded).toBeLessThanOrEqual(5 * text.length);
+});
+
 it.each([
   ['r[].i', `{"r":[${'{"i":[{}]},'.repeat(10_000)}{"i":[]}]}`],
   ['', `[${'{"a":"x"},'.repeat(10_000)}"${'\\\\'.repeat(30_000)}"]`],

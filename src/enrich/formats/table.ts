@@ -15,6 +15,7 @@ import { cellText } from './results.js';
 
 const NEWLINE = 10;
 const HASH = 35;
+const QUOTE = 34;
 /** Most lines of a title before the header of a table. */
 const MAX_TITLES = 10;
 const NO_BYTES = new Uint8Array(0);
@@ -71,14 +72,27 @@ function splitEnding(record: string): [body: string, ending: string] {
   return [record.slice(0, at), record.slice(at)];
 }
 
+/** Returns the end of the first record of a part of a table: a newline outside of quotes ends it. */
+function recordEnd(bytes: Buffer, delimiter: number): number {
+  /** Of the cell: whether it began with a quote; whether the last one opened a quotation. */
+  let isQuoted: boolean | undefined;
+  let isOpen = false;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at];
+    if (isOpen) isOpen = byte !== QUOTE;
+    else if (byte === NEWLINE) return at + 1;
+    else if (byte === delimiter) isQuoted = undefined;
+    else if (byte === QUOTE && isQuoted !== false) isQuoted = isOpen = true;
+    else isQuoted ??= false;
+  }
+  return bytes.length;
+}
+
 /** Returns the first record of a part of a table, with its line ending, and its cells. */
 function firstRecord(bytes: Buffer, delimiter: string): { cells: string[]; length: number } {
-  for (let newline = bytes.indexOf(NEWLINE); ; newline = bytes.indexOf(NEWLINE, newline + 1)) {
-    const length = newline < 0 ? bytes.length : newline + 1;
-    const [body] = splitEnding(bytes.toString('utf8', 0, length));
-    const { cells, isOpen } = cellsOf(body, delimiter);
-    if (!isOpen || newline < 0) return { cells, length };
-  }
+  const length = recordEnd(bytes, delimiter.charCodeAt(0));
+  const [body] = splitEnding(bytes.toString('utf8', 0, length));
+  return { cells: cellsOf(body, delimiter).cells, length };
 }
 
 /**

@@ -1,12 +1,12 @@
 /**
- * Finds the ends of JSON objects that are one after the other: with or without a line break between them, on several lines, or each
- * after the byte 0x1E (RFC 7464).
+ * Finds the ends of JSON objects that are one after the other: with or without a line break or a comma between them, on several lines, or
+ * each after the byte 0x1E (RFC 7464).
  *
- * A record begins after blanks and that byte. An object ends with its last brace, any other text with its line. A line break in a string,
+ * A record begins after blanks, commas and that byte. An object ends with its last brace, any other text with its line. A line break in a string,
  * or that byte in an object, is in no valid JSON, so the record ends there and the next one begins.
  */
 import { ITEM_END } from '../abi';
-import { BACKSLASH, CASE_BIT, CLOSING_BRACE, isBlank, NEWLINE, OPENING_BRACE, QUOTE } from './ascii';
+import { BACKSLASH, CASE_BIT, CLOSING_BRACE, COMMA, isBlank, NEWLINE, OPENING_BRACE, QUOTE } from './ascii';
 import { processObjects } from './process';
 import { terminator } from './settings';
 
@@ -16,6 +16,11 @@ let depth: u32 = 0;
 let isInString: bool = false;
 let isEscaped: bool = false;
 let hasText: bool = false;
+
+/** Returns whether a byte may be between two records. */
+@inline function isSeparator(byte: u32): bool {
+  return isBlank(byte) || byte == COMMA || byte == ITEM_END;
+}
 
 /** Starts at the beginning of a record. */
 export function startObject(): void {
@@ -46,7 +51,7 @@ export function objectEnd(from: usize, to: usize): usize {
     } else if ((byte | CASE_BIT) == CLOSING_BRACE) {
       hasText = true;
       if (depth > 0 && --depth == 0) end = at + 1;
-    } else if (isBlank(byte)) {
+    } else if (isBlank(byte) || (byte == COMMA && !hasText)) {
       if (byte == NEWLINE && depth == 0 && hasText) end = at + 1;
     } else hasText = true;
     if (end != 0) {
@@ -77,7 +82,7 @@ export function processSequence(from: usize, inputEnd: usize): usize {
   const hasTextBefore = hasText;
   let next = inputEnd + 1;
   for (let at = from; at < inputEnd; ) {
-    while (at < inputEnd && (isBlank(load<u8>(at)) || load<u8>(at) == <u8>ITEM_END)) at++;
+    while (at < inputEnd && isSeparator(load<u8>(at))) at++;
     if (at == inputEnd) break;
     startObject();
     const found = objectEnd(at, inputEnd);
