@@ -127,13 +127,11 @@ it('decodes a header with line breaks in quotes once', () => {
   const decode = Buffer.prototype.toString;
   vi.spyOn(Buffer.prototype, 'toString').mockImplementation(function (
     this: Buffer,
-    encoding,
-    from = 0,
-    to = this.length,
+    ...[encoding, from = 0, to = this.length]: [encoding?: BufferEncoding, from?: number, to?: number]
   ) {
     decoded += to - from;
     return decode.call(this, encoding, from, to);
-  });
+  } as typeof decode);
   enricher.write(Buffer.from(text));
   enricher.end();
   expect(decoded).toBeLessThanOrEqual(5 * text.length);

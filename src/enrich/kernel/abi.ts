@@ -337,6 +337,9 @@ export const ROLE_UNTRUSTED = 3;
 export const ROLE_SERVER = 4;
 export const ROLE_MACHINE = 5;
 export const ROLE_NEVER = 6;
+/** Labels whose roles are kept: how many bits their numbers have. */
+export const LABEL_BITS = 4;
+export const LABEL_BYTES = 128;
 /** A name that has a role: its hash, which is not 0, and the role. */
 export const NAME_BYTES = 8;
 export const NAME_ROLE = 4;

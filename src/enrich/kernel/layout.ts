@@ -460,7 +460,8 @@ function reserveAreas(
   return {
     valueOffsets: plan.reserve(4 * targetCount),
     scratch: plan.reserve(Math.max(longestKey, MAX_LENIENT_BYTES) + abi.SLACK_BYTES),
-    found: plan.reserve(8 * abi.FOUND),
+    found: plan.reserve(abi.SPAN_BYTES * abi.FOUND),
+    labels: plan.reserve(abi.LABEL_BYTES * 2 ** abi.LABEL_BITS),
     // Each level is written before it is read.
     stack: plan.reserveBuffer(2 * (MAX_JSON_DEPTH + 1)),
     lines: plan.reserve(abi.LINE_BYTES * lines),

@@ -19,6 +19,34 @@ export let low: u64 = 0;
 export let textStart: usize = 0;
 export let textEnd: usize = 0;
 
+// A span of the input that is an address: its first byte and its end; the family of the address; what hide.ts makes of it; the halves of
+// the address.
+export const SPAN_START: usize = 0;
+export const SPAN_END: usize = 4;
+export const SPAN_FAMILY: usize = 8;
+export const SPAN_KIND: usize = 12;
+export const SPAN_HIGH: usize = 16;
+export const SPAN_LOW: usize = 24;
+
+/** Writes a span with the address that was parsed last. */
+@inline export function storeSpan(span: usize, start: usize, end: usize, family: u32): void {
+  store<u32>(span, <u32>start, SPAN_START);
+  store<u32>(span, <u32>end, SPAN_END);
+  store<u32>(span, family, SPAN_FAMILY);
+  store<u32>(span, 0, SPAN_KIND);
+  store<u64>(span, high, SPAN_HIGH);
+  store<u64>(span, low, SPAN_LOW);
+}
+
+/** Makes the address of a span the one that was parsed last. Returns its family. */
+export function parseSpan(span: usize): u32 {
+  textStart = load<u32>(span, SPAN_START);
+  textEnd = load<u32>(span, SPAN_END);
+  high = load<u64>(span, SPAN_HIGH);
+  low = load<u64>(span, SPAN_LOW);
+  return load<u32>(span, SPAN_FAMILY);
+}
+
 /**
  * Returns the IPv4 address in `from … to`, or -1. The positions of the dots select a digit arrangement (../ipv4-forms.ts)
  * that moves the digits of all four numbers to fixed places at once.

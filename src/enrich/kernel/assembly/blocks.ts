@@ -17,8 +17,8 @@ import {
 } from '../abi';
 import { IPV4 } from './address';
 import { COLON, DOT } from './ascii';
-import { levelCount6, levels6, low6, outcomes } from './settings';
-import { putByte, putDecimal, putHex } from './slot';
+import { decimals, levelCount6, levels6, low6, outcomes } from './settings';
+import { outputEnd, putByte, putDecimal, setOutputEnd } from './slot';
 import { BIAS, bottomLevel } from './tables';
 
 const SLASH: u8 = 47;
@@ -71,13 +71,29 @@ export function blockPrefix(kept: usize): u32 {
 
 /** Puts out an IPv4 address. */
 export function putIPv4(address: u32): void {
-  putDecimal(address >> 24);
-  putByte(<u8>DOT);
-  putDecimal((address >> 16) & 255);
-  putByte(<u8>DOT);
-  putDecimal((address >> 8) & 255);
-  putByte(<u8>DOT);
-  putDecimal(address & 255);
+  let to = outputEnd();
+  for (let i = 0; i < 4; i++, address <<= 8) {
+    const digits = load<u32>(decimals + ((<usize>address >> 24) << 2));
+    store<u32>(to, digits);
+    to += digits >> 24;
+    store<u8>(to++, <u8>DOT);
+  }
+  setOutputEnd(to - 1);
+}
+
+/** Returns whether a group of an IPv6 address is zero, of the four in a half. */
+@inline function hasZeroGroup(half: u64): bool {
+  return ((half - 0x0001_0001_0001_0001) & ~half & 0x8000_8000_8000_8000) != 0;
+}
+
+/** Writes a group of an IPv6 address in hexadecimal. Returns its end. */
+@inline function writeGroup(to: usize, group: u32): usize {
+  const nibbles = (group >> 12) | (group & 0xf00) | ((group & 0xf0) << 12) | ((group & 15) << 24);
+  // 39 is from after `9` to `a`.
+  const digits = nibbles + 0x3030_3030 + (((nibbles + 0x0606_0606) >> 4) & 0x0101_0101) * 39;
+  const zeros = (<u32>clz(group | 1) - 16) >> 2;
+  store<u32>(to, digits >> (zeros << 3));
+  return to + 4 - zeros;
 }
 
 /** Puts out an IPv6 address in the form of RFC 5952. @param isDotted whether the last 32 bits are an IPv4 address */
@@ -86,26 +102,28 @@ export function putIPv6(high: u64, low: u64, isDotted: bool): void {
   // The longest run of zero groups, the first of equally long ones; a single one is not shortened.
   let runAt: u32 = 8;
   let runLength: u32 = 1;
-  let zeros: u32 = 0;
-  for (let i: u32 = 0; i < count; i++) {
-    zeros = groupOf(high, low, i) == 0 ? zeros + 1 : 0;
-    if (zeros <= runLength) continue;
-    runLength = zeros;
-    runAt = i + 1 - zeros;
+  if (hasZeroGroup(high) || hasZeroGroup(low)) {
+    let zeros: u32 = 0;
+    for (let i: u32 = 0; i < count; i++) {
+      zeros = groupOf(high, low, i) == 0 ? zeros + 1 : 0;
+      if (zeros <= runLength) continue;
+      runLength = zeros;
+      runAt = i + 1 - zeros;
+    }
   }
+  let to = outputEnd();
   for (let i: u32 = 0; i < count; ) {
     if (i == runAt) {
-      putByte(<u8>COLON);
-      putByte(<u8>COLON);
+      store<u16>(to, <u16>((COLON << 8) | COLON));
+      to += 2;
       i += runLength;
       continue;
     }
-    if (i > 0 && i != runAt + runLength) putByte(<u8>COLON);
-    putHex(groupOf(high, low, i++));
+    to = writeGroup(to, groupOf(high, low, i++));
+    if (i < count ? i != runAt : isDotted) store<u8>(to++, <u8>COLON);
   }
-  if (!isDotted) return;
-  if (runAt + runLength != count) putByte(<u8>COLON);
-  putIPv4(<u32>low);
+  setOutputEnd(to);
+  if (isDotted) putIPv4(<u32>low);
 }
 
 @inline function groupOf(high: u64, low: u64, i: u32): u32 {

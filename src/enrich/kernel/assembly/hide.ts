@@ -20,7 +20,7 @@ import {
   QUOTES_NONE,
   SPAN_BYTES,
 } from '../abi';
-import { high, IPV4, low, NO_ADDRESS, parseAddress, textEnd, textStart } from './address';
+import { IPV4, NO_ADDRESS, parseAddress, SPAN_END, SPAN_FAMILY, SPAN_HIGH, SPAN_KIND, SPAN_LOW, SPAN_START, storeSpan, textEnd, textStart } from './address';
 import { BACKSLASH, CASE_BIT, CLOSING_BRACKET, COLON, DOT, hexNumber, isBlank, MINUS, NEWLINE, OPENING_BRACE, OPENING_BRACKET, QUOTE, SPACE, TAB, ZERO } from './ascii';
 import { countResult } from './batch';
 import { putIPv4, putIPv6 } from './blocks';
@@ -55,18 +55,10 @@ import {
   timelines,
   valueCount,
 } from './settings';
-import { copied, countHidden, countMissingField, countSearched, outputEnd, put, putByte, skipInputTo, takeBack } from './slot';
+import { copied, countHidden, countMissingField, countSearched, outputEnd, put, putByte, skipInputTo, setOutputEnd } from './slot';
 import { closingQuote, quoteOrBackslash, unescape } from './strings';
 import { familyFound, findAddress, setHiding } from './text';
 import { FORGOTTEN, LINE_CLOSE, LINE_END, LINE_REPLACED_COUNT, LINE_START } from './values';
-
-// A span of the input: its first byte and its end; the family of the address; what it is; the halves of the address.
-export const SPAN_START: usize = 0;
-export const SPAN_END: usize = 4;
-export const SPAN_FAMILY: usize = 8;
-const SPAN_KIND: usize = 12;
-export const SPAN_HIGH: usize = 16;
-export const SPAN_LOW: usize = 24;
 
 /** An address in its place, or a whole value that is dropped. */
 const ADDRESS: u32 = 0;
@@ -97,16 +89,6 @@ export function startHiding(from: usize): void {
 
 @inline function isFull(): bool {
   return spansEnd == spansLimit;
-}
-
-/** Writes a span; the address is the one that was parsed last. */
-@inline export function storeSpan(span: usize, start: usize, end: usize, family: u32): void {
-  store<u32>(span, <u32>start, SPAN_START);
-  store<u32>(span, <u32>end, SPAN_END);
-  store<u32>(span, family, SPAN_FAMILY);
-  store<u32>(span, ADDRESS, SPAN_KIND);
-  store<u64>(span, high, SPAN_HIGH);
-  store<u64>(span, low, SPAN_LOW);
 }
 
 /** Adds a span. */
@@ -556,7 +538,7 @@ function putEncrypted(span: usize): void {
   // Before a port, an IPv6 address is in brackets.
   if (isIPv4) {
     if (!wasIPv4 && load<u8>(copied) == <u8>CLOSING_BRACKET && hasPort(copied + 1)) {
-      takeBack(outputEnd() - 1);
+      setOutputEnd(outputEnd() - 1);
       skipInputTo(copied + 1);
     }
     putIPv4(<u32>last);

@@ -26,7 +26,7 @@ import { hasStepsInto, locateElements } from './elements';
 import { elementEnd, longestText, parseText } from './lenient';
 import { keptOfValue } from './lookup';
 import { fieldCount, format, hasSteps, isLenient, lines, others, recordCount, scratch, searchesStrings, valueCount, values } from './settings';
-import { countLine, hasRoom, outputEnd, skipInputTo, takeBack, takeOutput } from './slot';
+import { countLine, hasRoom, outputEnd, skipInputTo, setOutputEnd, takeOutput } from './slot';
 import { inputPosition } from './strings';
 import { locateText } from './text';
 import { LINE_CLOSE, LINE_END, LINE_FIRST_REPLACED, LINE_START, lookUpValues, MISSING, readString, text, textLength } from './values';
@@ -152,7 +152,7 @@ export function locateBatch(count: u32): usize {
       putLocated(NO_ADDRESS, ROLE_UNNAMED, start, start, 0);
     }
     if (isFull) {
-      takeBack(before);
+      setOutputEnd(before);
       full = start;
       break;
     }

@@ -29,9 +29,8 @@ import {
   ROW_BYTES,
   ROW_RECORD,
 } from '../abi';
-import { high, IPV4, low, NO_ADDRESS, textEnd, textStart } from './address';
+import { high, IPV4, low, NO_ADDRESS, storeSpan, textEnd, textStart } from './address';
 import { QUOTE } from './ascii';
-import { storeSpan } from './hide';
 import { longestText, parseText } from './lenient';
 import {
   buckets4,

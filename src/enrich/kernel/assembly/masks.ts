@@ -37,17 +37,15 @@ const EVEN: u64 = 0x5555_5555_5555_5555;
   return bits(i8x16.le_u(a, all), i8x16.le_u(b, all), i8x16.le_u(c, all), i8x16.le_u(d, all));
 }
 
+/** Returns all ones for bytes in `first … first + count - 1`. */
+@inline export function isWithin(bytes: v128, first: u32, count: u32): v128 {
+  // Adding moves the range to the greatest signed numbers.
+  return i8x16.gt_s(i8x16.add(bytes, i8x16.splat(<i8>(128 - first - count))), i8x16.splat(<i8>(127 - count)));
+}
+
 /** Returns where bytes are in `first … first + count - 1`. */
 @inline export function inRange(a: v128, b: v128, c: v128, d: v128, first: u32, count: u32): u64 {
-  // Adding moves the range to the greatest signed numbers.
-  const move = i8x16.splat(<i8>(128 - first - count));
-  const limit = i8x16.splat(<i8>(127 - count));
-  return bits(
-    i8x16.gt_s(i8x16.add(a, move), limit),
-    i8x16.gt_s(i8x16.add(b, move), limit),
-    i8x16.gt_s(i8x16.add(c, move), limit),
-    i8x16.gt_s(i8x16.add(d, move), limit),
-  );
+  return bits(isWithin(a, first, count), isWithin(b, first, count), isWithin(c, first, count), isWithin(d, first, count));
 }
 
 /** Returns whether a byte is in the vector. */

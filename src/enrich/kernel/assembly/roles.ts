@@ -12,6 +12,8 @@ import {
   GRAMMAR_REST,
   GRAMMAR_TEXTS,
   GRAMMAR_UNTRUSTED,
+  LABEL_BITS,
+  LABEL_BYTES,
   NAME_BYTES,
   NAME_ROLE,
   ROLE_CLIENT,
@@ -20,7 +22,7 @@ import {
   ROLE_UNTRUSTED,
 } from '../abi';
 import { CASE_BIT, COLON, COMMA, DOT, MINUS, OPENING_BRACE, OPENING_BRACKET, PLUS, QUOTE, BACKSLASH, SPACE, TAB, ZERO } from './ascii';
-import { generalTexts, grammars, grammarCount, roleNames, roleNamesMask } from './settings';
+import { generalTexts, grammars, grammarCount, labels, roleNames, roleNamesMask } from './settings';
 
 const ESCAPE: u8 = 27;
 const SEMICOLON: u32 = 59;
@@ -43,6 +45,12 @@ const AT: u32 = 64;
 const NAME_LENGTH: usize = 40;
 const PUNCTUATION: usize = 8;
 const WORD_LENGTH: usize = 64;
+/** A label that is kept: its length; its role, and its grammar; its text, at the end. How many bits the numbers of labels have. */
+const LABEL_LENGTH: usize = 0;
+const LABEL_ROLE: usize = 4;
+const LABEL_GRAMMAR: usize = 8;
+const LABEL_TEXT: usize = 16;
+const LABEL_FACTOR: u32 = 0x9e37_79b1;
 /** FNV-1a, 32 bits. */
 const HASH_START: u32 = 0x811c_9dc5;
 const HASH_FACTOR: u32 = 0x0100_0193;
@@ -89,6 +97,8 @@ function roleOfBits(whole: u32, bits: u32): u32 {
 
 /** Where the name begins that was looked up last, without the words before it. */
 let nameStart: usize = 0;
+/** The first byte of what was read for the role that was found last; it can be before the line. */
+let readFrom: usize = 0;
 
 /** Returns the role of the name that ends at an address; `ROLE_UNNAMED` if it has none. */
 function roleOfName(end: usize, start: usize): u32 {
@@ -100,7 +110,8 @@ function roleOfName(end: usize, start: usize): u32 {
   let role: u32 = ROLE_UNNAMED;
   let isPhrase = false;
   nameStart = end;
-  for (let at = end; at > least; ) {
+  let at = end;
+  while (at > least) {
     const byte: u32 = load<u8>(--at);
     const before: u32 = at > least ? load<u8>(at - 1) : 0;
     const isPart = isLetter(byte) || isDigit(byte);
@@ -127,6 +138,7 @@ function roleOfName(end: usize, start: usize): u32 {
     }
     if (isLast && (before != SPACE || at < least + 2 || !isLetter(load<u8>(at - 2)))) break;
   }
+  readFrom = min(readFrom, at - 2);
   return role;
 }
 
@@ -149,19 +161,55 @@ function beforeColor(address: usize, start: usize): usize {
 function roleOfTexts(texts: usize, at: usize, start: usize): i32 {
   for (let text = texts; load<u8>(text) != 0; text += 2 + <usize>load<u8>(text)) {
     const length: usize = load<u8>(text);
-    const isLast = load<u8>(text + length, 1) == load<u8>(at - 1);
-    if (isLast && at >= start + length && memory.compare(at - length, text + 2, length) == 0) return load<u8>(text, 1);
+    if (load<u8>(text + length, 1) != load<u8>(at - 1)) continue;
+    readFrom = min(readFrom, at - length);
+    if (at >= start + length && memory.compare(at - length, text + 2, length) == 0) return load<u8>(text, 1);
   }
   return -1;
 }
 
 /**
- * Returns the role of an address by what precedes it.
+ * Returns the role of an address by what precedes it. Most lines of a log have the same texts before their addresses: the roles of some
+ * of them are kept.
  *
  * @param address its beginning; @param start that of its line; @param grammar of the line, or 0
  */
 export function roleOf(address: usize, start: usize, grammar: usize): u32 {
+  const slot = (load<u32>(address - 4) * LABEL_FACTOR) >> (32 - LABEL_BITS);
+  const label = labels + <usize>slot * LABEL_BYTES;
+  if (isLabel(label, address, start, grammar)) return load<u32>(label, LABEL_ROLE);
+  const role = findRole(address, start, grammar);
+  const length = address - readFrom;
+  // What depends on the beginning of the line is not kept.
+  if (readFrom <= start || length > <usize>LABEL_BYTES - LABEL_TEXT) return role;
+  store<u32>(label, <u32>length, LABEL_LENGTH);
+  store<u32>(label, role, LABEL_ROLE);
+  store<u32>(label, <u32>grammar, LABEL_GRAMMAR);
+  memory.copy(label + LABEL_BYTES - length, readFrom, length);
+  return role;
+}
+
+/** Returns whether an address has the label that is kept, in the same grammar. */
+@inline function isLabel(label: usize, address: usize, start: usize, grammar: usize): bool {
+  const length: usize = load<u32>(label, LABEL_LENGTH);
+  if (length == 0 || address <= start + length || <usize>load<u32>(label, LABEL_GRAMMAR) != grammar) return false;
+  let from = address - 16;
+  let own = label + LABEL_BYTES - 16;
+  for (let left = length; ; left -= 16) {
+    const same = <u32>i8x16.bitmask(i8x16.eq(v128.load(from), v128.load(own)));
+    if (left <= 16) return (same | (0xffff >> <u32>left)) == 0xffff;
+    if (same != 0xffff) return false;
+    from -= 16;
+    own -= 16;
+  }
+  return false;
+}
+
+/** Finds the role of an address, and sets `readFrom`. Parameters are those of {@link roleOf}. */
+function findRole(address: usize, start: usize, grammar: usize): u32 {
   const at = beforeColor(address, start);
+  // The texts of colors are not kept.
+  readFrom = at == address ? at - 4 : 0;
   let role = grammar == 0 ? -1 : roleOfTexts(load<u32>(grammar, GRAMMAR_TEXTS), at, start);
   if (role < 0) role = roleOfTexts(load<u32>(generalTexts, GRAMMAR_TEXTS), at, start);
   if (role >= 0) return role;
@@ -170,10 +218,12 @@ export function roleOf(address: usize, start: usize, grammar: usize): u32 {
   while (word > start && at - word < WORD_LENGTH) {
     const byte: u32 = load<u8>(word - 1);
     if (byte <= SPACE || byte == QUOTE || byte == APOSTROPHE) break;
+    readFrom = min(readFrom, word - 1);
     if (byte == SLASH && word < at && load<u8>(word) == <u8>SLASH) return ROLE_SERVER;
     if (byte == QUESTION) return ROLE_UNTRUSTED;
     word--;
   }
+  readFrom = min(readFrom, word - 12);
   let end = at;
   if (word < at) {
     const last: u32 = load<u8>(at - 1);
@@ -187,6 +237,7 @@ export function roleOf(address: usize, start: usize, grammar: usize): u32 {
   for (; end > least && isPunctuation(load<u8>(end - 1)); end--) {
     if (load<u8>(end - 1) == <u8>OPENING_BRACKET || load<u8>(end - 1) == <u8>OPENING_PARENTHESIS) skips = true;
   }
+  readFrom = min(readFrom, end - 1);
   const found = roleOfName(end, start);
   // A value that looks like a pair of its own, as in ruser=rhost=192.0.2.1.
   if (nameStart > start && nameStart < end && load<u8>(end) == <u8>EQUALS && load<u8>(nameStart - 1) == <u8>EQUALS) return ROLE_UNTRUSTED;
@@ -201,9 +252,15 @@ export function roleOf(address: usize, start: usize, grammar: usize): u32 {
 function findText(texts: usize, from: usize, to: usize): usize {
   for (let text = texts; load<u8>(text) != 0; text += 1 + <usize>load<u8>(text)) {
     const length: usize = load<u8>(text);
-    const first = load<u8>(text, 1);
-    for (let at = from; at + length <= to; at++) {
-      if (load<u8>(at) == first && memory.compare(at, text + 1, length) == 0) return at;
+    const first = i8x16.splat(load<i8>(text, 1));
+    const last = i8x16.splat(load<i8>(text + length));
+    for (let vector = from; vector + length <= to; vector += 16) {
+      const isFirst = i8x16.eq(v128.load(vector), first);
+      let marks = <u32>i8x16.bitmask(v128.and(isFirst, i8x16.eq(v128.load(vector + length - 1), last)));
+      for (; marks != 0; marks &= marks - 1) {
+        const at = vector + <usize>ctz(marks);
+        if (at + length <= to && memory.compare(at, text + 1, length) == 0) return at;
+      }
     }
   }
   return 0;
@@ -213,7 +270,7 @@ function findText(texts: usize, from: usize, to: usize): usize {
 function startsWith(at: usize, close: usize, texts: usize): bool {
   for (let text = texts; load<u8>(text) != 0; text += 1 + <usize>load<u8>(text)) {
     const length: usize = load<u8>(text);
-    if (at + length <= close && memory.compare(at, text + 1, length) == 0) return true;
+    if (load<u8>(at) == load<u8>(text, 1) && at + length <= close && memory.compare(at, text + 1, length) == 0) return true;
   }
   return false;
 }
@@ -233,11 +290,10 @@ export function isForgeable(grammar: usize, start: usize, at: usize): bool {
   return grammar != 0 && findText(load<u32>(grammar, GRAMMAR_UNTRUSTED), start, at) != 0;
 }
 
-/** Returns where the text of a line begins that a client has written to the end, or the end of the line. */
-export function restOf(grammar: usize, start: usize, close: usize): usize {
-  const own: usize = grammar == 0 ? 0 : findText(load<u32>(grammar, GRAMMAR_REST), start, close);
-  const general = findText(load<u32>(generalTexts, GRAMMAR_REST), start, close);
-  return min(own == 0 ? close : own, general == 0 ? close : general);
+/** Returns whether a text is in `from … to` from which on a client has written the line. */
+export function hasRest(grammar: usize, from: usize, to: usize): bool {
+  const isOwn = grammar != 0 && findText(load<u32>(grammar, GRAMMAR_REST), from, to) != 0;
+  return isOwn || findText(load<u32>(generalTexts, GRAMMAR_REST), from, to) != 0;
 }
 
 @inline function isTime(at: usize): bool {

@@ -165,8 +165,10 @@ export let maxDepth: u32 = 0;
 // The working areas of the thread.
 /** For each target, the colon before its value in the current line, or 0; 4 bytes each. */
 export let valueOffsets: usize = 0;
-/** Addresses of a text whose best role is not known yet: the beginning and end of each. */
+/** Addresses of a text whose best role is not known yet, `SPAN_BYTES` each. */
 export let found: usize = 0;
+/** The labels of addresses whose roles are kept, `LABEL_BYTES` each. */
+export let labels: usize = 0;
 /** Room for one key or address without its escapes. */
 export let scratch: usize = 0;
 /** The open objects and arrays, 2 bytes each. */

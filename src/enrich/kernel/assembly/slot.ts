@@ -177,9 +177,9 @@ export function takeOutput(length: usize): usize {
   return out - length;
 }
 
-/** Takes the output from an address on back. */
-export function takeBack(from: usize): void {
-  out = from;
+/** Sets the end of the output: some was written after it, or is taken back. */
+export function setOutputEnd(end: usize): void {
+  out = end;
 }
 
 /** Appends one byte to the output. */
@@ -208,14 +208,6 @@ export function putNumber(number: u32): void {
   store<u8>(out, <u8>(48 + (rest / 10) % 10), 1);
   store<u8>(out, <u8>(48 + rest % 10), 2);
   out += 3;
-}
-
-/** Appends a number of 16 bits in hexadecimal. */
-export function putHex(number: u32): void {
-  for (let shift: i32 = number == 0 ? 0 : (31 - clz(number)) & ~3; shift >= 0; shift -= 4) {
-    const digit = (number >> shift) & 15;
-    putByte(<u8>(digit + (digit < 10 ? 48 : 87)));
-  }
 }
 
 /** Appends the input that has not been copied, up to an address. */

@@ -10,13 +10,13 @@
  * taken: what follows `~` or the word "version", and an IPv4 address that follows a word and a slash (`Chrome/120.0.0.0`), unless
  * it has a port (`name/192.0.2.1:8020`, `IPV4/UDP/192.0.2.1/5060`) or the word ends in a digit, as names of hosts do.
  */
-import { IPV4, IPV6, NO_ADDRESS, parseAddress, textEnd, textStart } from './address';
-import { FOUND, LOCATED_IS_RANGE_END, ROLE_MACHINE, ROLE_NEVER, ROLE_OWN, ROLE_UNNAMED, ROLE_UNTRUSTED } from '../abi';
+import { IPV4, IPV6, NO_ADDRESS, parseAddress, parseSpan, storeSpan, textEnd, textStart } from './address';
+import { FOUND, LOCATED_IS_RANGE_END, ROLE_MACHINE, ROLE_NEVER, ROLE_OWN, ROLE_UNNAMED, ROLE_UNTRUSTED, SPAN_BYTES } from '../abi';
 import { BACKSLASH, CASE_BIT, COLON, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, ZERO } from './ascii';
 import { putLocated } from './locate';
 import { addCandidate } from './lookup';
-import { equal, inRange, VECTOR } from './masks';
-import { grammarOf, isForgeable, machine, programOf, restOf, roleOf } from './roles';
+import { bits, equal, inRange, isWithin, VECTOR } from './masks';
+import { grammarOf, hasRest, isForgeable, machine, programOf, roleOf } from './roles';
 import { found, hasRoles, maxAddressLength } from './settings';
 
 const SLASH: u32 = 47;
@@ -37,6 +37,10 @@ const SHORTEST_IPV4: usize = 7;
 /** Dots of an IPv4 address, also at the end of an IPv6 address; colons of an IPv6 address that has neither dots nor two in a row. */
 const IPV4_DOTS: u32 = 3;
 const IPV6_COLONS: u32 = 7;
+/** Most colons of a word with nothing but an address: one before it and one before a port. What has more are hardware addresses. */
+const MOST_COLONS: u32 = 9;
+/** The last bit of a mask. */
+const LAST: u64 = (<u64>1) << 63;
 /** The word "version" in small letters, and the bits that are compared: the last of 8 bytes is any. */
 const VERSION: u64 = 0x006e_6f69_7372_6576;
 const VERSION_MASK: u64 = 0x00ff_ffff_ffff_ffff;
@@ -197,15 +201,10 @@ function parseParts(word: usize, end: usize): u32 {
   return isBefore || (word >= start + 3 && load<u8>(word - 1) == <u8>SPACE && load<u8>(word - 2) == <u8>GREATER);
 }
 
-/** Returns whether the first address of a text is at its beginning, which makes it the client's if it has a country; it is added. */
-export function queryFirstWord(value: usize, start: usize, close: usize): bool {
-  const byte: u32 = load<u8>(start);
-  if (!isHex(byte) && byte != COLON) return false;
-  const longest = min(close, start + maxAddressLength + PORT_DIGITS + 2);
-  const end = findAddress(start, start, longest);
-  if (end == 0 || textStart != start || (end == longest && longest != close)) return false;
-  addCandidate(value, familyFound);
-  return true;
+/** Returns whether the address that was found last, whose word has an end, is at the beginning of a text. */
+export function isAtBeginning(start: usize, end: usize, close: usize): bool {
+  const longest = start + maxAddressLength + PORT_DIGITS + 2;
+  return textStart == start && (end < longest || longest >= close);
 }
 
 /**
@@ -216,59 +215,59 @@ export function queryFirstWord(value: usize, start: usize, close: usize): bool {
  * @returns whether there is an address
  */
 export function queryAddresses(value: usize, start: usize, close: usize): bool {
-  let end = findAddress(start, start, close);
-  if (end == 0) return false;
-  let first = textStart;
-  const firstEnd = textEnd;
-  let from = start;
-  if (findAddress(start, end, close) == 0) {
-    addCandidate(value, parseAddress(first, firstEnd));
-    return true;
+  const end = findAddress(start, start, close);
+  if (end != 0) queryFrom(value, start, end, close);
+  return end != 0;
+}
+
+/** Adds the candidates of a text, the first address of which was found last; its word has an end. */
+export function queryFrom(value: usize, start: usize, end: usize, close: usize): void {
+  storeSpan(found, textStart, textEnd, familyFound);
+  end = findAddress(start, end, close);
+  if (end == 0) {
+    addCandidate(value, parseSpan(found));
+    return;
   }
   const program = programOf(start, close);
-  if (first == machine) {
-    first = textStart;
-    from = end;
-  }
+  let at: usize = load<u32>(found);
+  if (at == machine) at = textStart;
   const grammar = grammarOf(program, close);
-  if (isForgeable(grammar, start, first)) {
-    let to = from;
-    for (end = findAddress(start, from, close); end != 0; end = findAddress(start, end, close)) {
-      from = textStart;
-      to = textEnd;
-    }
-    addCandidate(value, parseAddress(from, to));
-    return true;
+  if (isForgeable(grammar, start, at)) {
+    for (; end != 0; end = findAddress(start, end, close)) storeSpan(found, textStart, textEnd, familyFound);
+    addCandidate(value, parseSpan(found));
+    return;
   }
   let best: u32 = ROLE_NEVER + 1;
   let count: u32 = 0;
-  let rest = close;
-  for (end = findAddress(start, from, close); end != 0; end = findAddress(start, end, close)) {
-    const at = textStart;
+  // A client writes what it likes to the end of the line.
+  let searchedTo = start;
+  let isRest = false;
+  while (true) {
     let role = roleOf(at, start, grammar);
     if (role == ROLE_OWN) {
-      if (best != ROLE_OWN) rest = restOf(grammar, start, close);
-      if (at >= rest) role = ROLE_UNTRUSTED;
+      isRest = isRest || hasRest(grammar, searchedTo, at);
+      searchedTo = at;
+      if (isRest) role = ROLE_UNTRUSTED;
     }
-    if (role > best) continue;
-    if (role < best || role == ROLE_OWN) count = 0;
-    best = role;
-    if (count < <u32>FOUND) {
-      store<u32>(found + (<usize>count << 3), <u32>at);
-      store<u32>(found + (<usize>count << 3), <u32>textEnd, 4);
+    const isFirst = at != textStart;
+    if (role <= best) {
+      if (role < best || role == ROLE_OWN) count = 0;
+      best = role;
+      // The first one is in its place.
+      if (count < <u32>FOUND && !isFirst) storeSpan(found + <usize>count * SPAN_BYTES, at, textEnd, familyFound);
+      count++;
     }
-    count++;
+    if (!isFirst) end = findAddress(start, end, close);
+    if (end == 0) break;
+    at = textStart;
   }
   for (let i: u32 = 0; i < min(count, <u32>FOUND); i++) {
-    from = load<u32>(found + (<usize>i << 3));
-    end = load<u32>(found + (<usize>i << 3), 4);
-    if (addCandidate(value, parseAddress(from, end))) return true;
+    if (addCandidate(value, parseSpan(found + <usize>i * SPAN_BYTES))) return;
   }
-  if (count <= <u32>FOUND) return true;
-  for (end = findAddress(start, end, close); end != 0; end = findAddress(start, end, close)) {
+  if (count <= <u32>FOUND) return;
+  for (end = findAddress(start, textEnd, close); end != 0; end = findAddress(start, end, close)) {
     if (roleOf(textStart, start, grammar) == best && addCandidate(value, familyFound)) break;
   }
-  return true;
 }
 
 /**
@@ -316,6 +315,29 @@ function afterColor(word: usize, end: usize, start: usize): usize {
 /** The family of the address that was found last. */
 export let familyFound: u32 = NO_ADDRESS;
 
+/** Returns all ones for the bytes of words. */
+@inline function isWord(bytes: v128): v128 {
+  const letters = isWithin(v128.or(bytes, i8x16.splat(<i8>CASE_BIT)), LETTER_A, 26);
+  // Minus signs and dots, digits and colons, underscores.
+  const others = v128.or(isWithin(bytes, MINUS, 2), isWithin(bytes, ZERO, 11));
+  return v128.or(v128.or(letters, others), i8x16.eq(bytes, i8x16.splat(<i8>UNDERSCORE)));
+}
+
+/** Returns whether a word has as many dots or colons as an address. */
+function hasAddressMarks(word: usize, end: usize): bool {
+  let dots: u32 = 0;
+  let colons: u32 = 0;
+  let previous: u32 = 0;
+  for (let at = word; at < end; at++) {
+    const byte: u32 = load<u8>(at);
+    if (byte == COLON && previous == COLON) return true;
+    dots += u32(byte == DOT);
+    colons += u32(byte == COLON);
+    previous = byte;
+  }
+  return dots >= IPV4_DOTS || colons >= IPV6_COLONS;
+}
+
 /** Finds the first address of a text. Parameters and result are those of {@link queryNextAddress}. */
 export function findAddress(start: usize, from: usize, close: usize): usize {
   let wordEnd = from;
@@ -324,34 +346,44 @@ export function findAddress(start: usize, from: usize, close: usize): usize {
     const b = v128.load(vector, 16);
     const c = v128.load(vector, 32);
     const d = v128.load(vector, 48);
-    const allColons = equal(a, b, c, d, COLON);
-    const bit = i8x16.splat(32);
-    const letters = inRange(v128.or(a, bit), v128.or(b, bit), v128.or(c, bit), v128.or(d, bit), LETTER_A, 6);
-    const parts = allColons | letters | inRange(a, b, c, d, ZERO, 10);
-    // Every address has a dot or colon between two digits or colons. Those at the edges of the vector are always looked at.
-    let marks = (allColons | equal(a, b, c, d, DOT)) & ((parts << 1) | 1) & ((parts >> 1) | ((<u64>1) << 63));
-    if (close - vector < VECTOR) marks &= ((<u64>1) << <u64>(close - vector)) - 1;
+    const bit = i8x16.splat(<i8>CASE_BIT);
+    const colons = equal(a, b, c, d, COLON);
+    const digits = inRange(a, b, c, d, ZERO, 10);
+    const parts = colons | digits | inRange(v128.or(a, bit), v128.or(b, bit), v128.or(c, bit), v128.or(d, bit), LETTER_A, 6);
+    // Every address has a dot between two digits, or a colon between two digits or colons. Those at the edges are always looked at.
+    const dots = equal(a, b, c, d, DOT) & ((digits << 1) | 1) & ((digits >> 1) | LAST);
+    let marks = dots | (colons & ((parts << 1) | 1) & ((parts >> 1) | LAST));
+    const size = close - vector;
+    if (size < VECTOR) marks &= ((<u64>1) << <u64>size) - 1;
+    if (marks == 0) continue;
+    let others = ~bits(isWord(a), isWord(b), isWord(c), isWord(d));
+    if (size < VECTOR) others |= <u64>-1 << <u64>size;
     for (; marks != 0; marks &= marks - 1) {
+      const mark = marks & (0 - marks);
       const at = vector + <usize>ctz(marks);
       if (at < wordEnd) continue;
-      let word = at;
-      while (word > start && isWordByte(load<u8>(word - 1))) word--;
+      const before = others & (mark - 1);
+      const after = others & ~(mark - 1);
+      let word = vector + 64 - <usize>clz(before);
+      let isLong = true;
+      // Most words are in one vector, and most of those with colons are times.
+      if (after != 0 && (before != 0 || vector == start)) {
+        wordEnd = vector + <usize>ctz(after);
+        const inside = ((after & (0 - after)) - 1) & (before == 0 ? <u64>-1 : ~(<u64>-1 >> clz(before)));
+        const ownColons = colons & inside;
+        const count = popcnt(ownColons);
+        const isNumbers = count > MOST_COLONS && (inside & ~parts) == 0;
+        isLong = popcnt(dots & inside) >= IPV4_DOTS || (count >= IPV6_COLONS && !isNumbers) || (ownColons & (ownColons >> 1)) != 0;
+      } else {
+        word = at;
+        while (word > start && isWordByte(load<u8>(word - 1))) word--;
+        wordEnd = at;
+        while (wordEnd < close && isWordByte(load<u8>(wordEnd))) wordEnd++;
+        isLong = hasAddressMarks(word, wordEnd);
+      }
+      if (!isLong) continue;
       // What follows a backslash is an escape.
       if (isHiding && word > start && load<u8>(word - 1) == <u8>BACKSLASH) word += load<u8>(word) == LETTER_U ? 5 : 1;
-      let dots: u32 = 0;
-      let colons: u32 = 0;
-      let hasPair = false;
-      let previous: u32 = 0;
-      for (wordEnd = word; wordEnd < close; wordEnd++) {
-        const byte: u32 = load<u8>(wordEnd);
-        if (!isWordByte(byte)) break;
-        dots += u32(byte == DOT);
-        colons += u32(byte == COLON);
-        hasPair = hasPair || (byte == COLON && previous == COLON);
-        previous = byte;
-      }
-      // Most words with colons are times.
-      if (dots < IPV4_DOTS && colons < IPV6_COLONS && !hasPair) continue;
       familyFound = parseWord(afterColor(word, wordEnd, start), wordEnd, start);
       if (familyFound != NO_ADDRESS) return wordEnd;
     }

@@ -5,10 +5,10 @@ import { stateOfLine } from './dates';
 import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './elements';
 import { longestText, parseText } from './lenient';
 import { valueEnd } from './pairs';
-import { isSettled, parseString, queryValue, resolveQueries, setState, startQueries } from './lookup';
+import { addCandidate, isSettled, parseString, queryValue, resolveQueries, setState, startQueries } from './lookup';
 import { delimiter, fieldCount, format, hasRoles, hasSteps, isLenient, lines, locates, maxLenientBytes, others, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
 import { closingQuote, setSource, unescape } from './strings';
-import { queryAddresses, queryFirstWord, queryNextAddress } from './text';
+import { familyFound, findAddress, isAtBeginning, queryAddresses, queryFrom, queryNextAddress } from './text';
 
 // What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
 // its text; the end of its input; the opening quote of the first member that is replaced, and how many are.
@@ -188,18 +188,26 @@ function lookUpText(count: u32): void {
       const line = lines + <usize>i * LINE_BYTES;
       const start: usize = load<u32>(line, LINE_START);
       const close: usize = load<u32>(line, LINE_CLOSE);
-      const isFirst = queryFirstWord(values + (<usize>i << 2), start, close);
-      if (!isFirst) queryAddresses(values + (<usize>i << 2), start, close);
-      store<u32>(line, u32(isFirst), LINE_OPEN);
+      const value = values + (<usize>i << 2);
+      const end = findAddress(start, start, close);
+      // The first address is the client's if it is at the beginning and has a country; then the rest of the line is not read.
+      const isFirst = end != 0 && isAtBeginning(start, end, close);
+      if (isFirst) addCandidate(value, familyFound);
+      else if (end != 0) queryFrom(value, start, end, close);
+      store<u32>(line, isFirst ? <u32>end : 0, LINE_OPEN);
     }
     resolveQueries();
     startQueries();
     for (let i: u32 = 0; i < count; i++) {
       const line = lines + <usize>i * LINE_BYTES;
       const value = values + (<usize>i << 2);
-      if (load<u32>(line, LINE_OPEN) == 0 || isSettled(load<u32>(value))) continue;
+      const end: usize = load<u32>(line, LINE_OPEN);
+      if (end == 0 || isSettled(load<u32>(value))) continue;
+      const start: usize = load<u32>(line, LINE_START);
+      const close: usize = load<u32>(line, LINE_CLOSE);
+      if (findAddress(start, end, close) == 0) continue;
       store<u32>(value, recordCount + 1);
-      queryAddresses(value, load<u32>(line, LINE_START), load<u32>(line, LINE_CLOSE));
+      queryAddresses(value, start, close);
     }
     resolveQueries();
     return;
