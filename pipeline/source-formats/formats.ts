@@ -276,15 +276,11 @@ export function hasList(reference: string | object): boolean {
   return 'operator' in format || ('content' in format && 'list' in format.content);
 }
 
-/** A format that a user describes. */
-const COLUMNS_EXAMPLE = '"format": {"ranges": [{"files": ["*"], "cidr": {"network": "block"}}], "country": "country"}';
-
 function builtIn(name: string): BuiltInConfig {
   const config = Object.hasOwn(BUILT_IN_FORMATS, name) ? BUILT_IN_FORMATS[name] : undefined;
   if (config !== undefined) return config;
   const names = Object.keys(BUILT_IN_FORMATS).join(', ');
-  const problem = `format ${JSON.stringify(name)} is unknown; the built-in formats are ${names}`;
-  throw new AtlasError('E_CONFIG', `${problem}; of a table of your own, describe the columns: ${COLUMNS_EXAMPLE}`);
+  throw new AtlasError('E_CONFIG', `format ${JSON.stringify(name)} is unknown; the built-in formats are ${names}`);
 }
 
 /** Returns every column that a format refers to. */

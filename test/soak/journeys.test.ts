@@ -43,7 +43,7 @@ const JOURNEYS: Record<string, readonly Line[]> = {
     ['ipatlas enrich --output-dir out --suffix .geo --resume examples/access.jsonl', '1 input passed over'],
     [
       'sed s/\\"ip-location-db\\"/\\"csv\\"/ sources.json > csv.json; ipatlas build --sources csv.json --data csv',
-      '"format": {"ranges": [{"files": ["*"], "cidr": {"network": "block"}}], "country": "country"}',
+      'such as {"ranges": [{"files": ["*"], "cidr": {"network": "block"}}], "country": "country"}',
       2,
     ],
     ['ipatlas build --sources examples/sites.json --data sites', 'published release'],
