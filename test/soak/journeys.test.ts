@@ -4,7 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { packageFile } from '../../src/package-root.js';
 import { shell } from '../support/cli.js';
+import { freePort } from '../support/ports.js';
 import { temporaryDir } from '../support/release.js';
+
+const [API_PORT, NGINX_PORT] = [await freePort(), await freePort()];
 
 let cwd: string;
 beforeAll(() => {
@@ -16,6 +19,21 @@ beforeAll(() => {
   writeFileSync(join(cwd, 'sources.json'), JSON.stringify({ sources: [list] }));
 });
 afterAll(() => rmSync(cwd, { recursive: true }));
+
+/** A server behind nginx with the lines of docs/api.md. */
+const SERVE_BEHIND_NGINX = `
+"$NODE" "$MAIN" serve --host 127.0.0.1 --port ${API_PORT} --trust-proxy 127.0.0.1 2> log &
+{
+  echo "pid $PWD/nginx.pid; error_log stderr; events {} http { access_log off;"
+  for kind in client_body proxy fastcgi uwsgi scgi; do echo "\${kind}_temp_path $PWD;"; done
+  echo "server { listen 127.0.0.1:${NGINX_PORT};"
+  sed -n '/^ *\`\`\`nginx$/,/^ *\`\`\`$/p' '${packageFile('docs/api.md')}' | grep -v '\`' | sed 's/8080/${API_PORT}/'
+  echo '} }'
+} > nginx.conf
+nginx -e stderr -c "$PWD/nginx.conf"
+for ((i = 0; i < 300; i++)); do grep -q listening log && break; sleep 0.2; done
+curl -s -H "X-API-Key: $(head -1 key)" -H 'X-Forwarded-For: 8.8.8.8' http://127.0.0.1:${NGINX_PORT}/api/lookup/
+kill $(cat nginx.pid) %1; wait`;
 
 /** A line that is typed, a part of what comes out on both streams, and the exit code if it is not 0. */
 type Line = readonly [typed: string, output: string | RegExp, code?: number];
@@ -57,6 +75,7 @@ const JOURNEYS: Record<string, readonly Line[]> = {
       '"$NODE" "$MAIN" serve --port 0 --dev-key dev.key > steps & for ((i = 0; i < 300; i++)); do grep -q curl steps && break; sleep 0.2; done; bash -c "$(tail -1 steps)?lang=de"; kill %1; wait',
       '"country":"Vereinigte Staaten"',
     ],
+    [SERVE_BEHIND_NGINX, '"ip":"8.8.8.8","country":"United States"'],
     ["ipatlas serve --forward-auth 'shop=allow:EU'", '--trust-proxy', 2],
   ],
   'an auditor': [
