@@ -17,7 +17,6 @@ import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { MAX_JOBS, MAX_LARGE_CHUNK_JOBS } from '../../src/limits.js';
 import { finished, MAIN, shell, start } from '../support/cli.js';
-import { ipatlas } from '../support/in-process.js';
 import { dataDir, dir, enrich, file, setUpSmallWorld } from './support.js';
 
 setUpSmallWorld();
@@ -400,13 +399,6 @@ describe('usage', () => {
       expect(code).toBe(5);
     }
     expect(readdirSync(dir)).toEqual([]);
-  });
-
-  it('prints a page of help', async () => {
-    const { code, stdout } = await ipatlas(['enrich', '--help']);
-    expect(code).toBe(0);
-    const flags = ['field', 'add', 'format', 'items', 'on-invalid', 'rejects', 'jobs', 'stats', 'output', 'data'];
-    for (const flag of flags) expect(stdout).toContain(`--${flag} `);
   });
 });
 
