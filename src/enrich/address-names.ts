@@ -14,7 +14,7 @@ export interface Grammar {
 }
 
 /** Names in lower case, without separators. Those of the client are in their order, the best first. */
-export interface AddressNames extends Record<Role | 'message' | 'shipper', readonly string[]> {
+export interface AddressNames extends Record<Role | 'message' | 'remark' | 'shipper', readonly string[]> {
   /** Names that have a role in text only. */
   labels: { [R in Role]?: readonly string[] };
   /** Texts that have a role in any line. */
@@ -26,14 +26,18 @@ export const RANKS = { unnamed: 10_000, untrusted: 20_000, server: 30_000, machi
 
 /** What separates the parts of a path, and the words of a name. */
 const KEYS = /[.:/]/;
+const WRAPPER = /^_source\./;
 const WORDS = /[^\p{L}\p{N}]+/u;
 /** Names that say that there is an address, and not whose. */
 const BARE = /^(?:ip(?:v[46])?)?(?:addr|address|addresses|s)?\d*$/;
+/** The end of a name that says that there is an address; names are listed with a short one. */
+const ENDING = /(?:ip)?(?:v?[46])?(?:addr|address|addresses|s)?$/;
 /** Most characters of a name that are looked at. */
 const MAX_NAME = 1000;
 
 function wordsOf(name: string): string[] {
   return name
+    .replace(WRAPPER, '')
     .replace(/([a-z])(?=[A-Z])/g, '$1 ')
     .toLowerCase()
     .split(WORDS)
@@ -45,9 +49,10 @@ export function plainName(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 }
 
-/** Returns the keys of a path, without elements. */
+/** Returns the keys of a path, without elements, and without the one in which Elasticsearch puts all fields. */
 export function keysOf(path: string): string[] {
   return path
+    .replace(WRAPPER, '')
     .replace(/\\(.)/g, '$1')
     .replace(/\[\d*\]/g, '')
     .split(KEYS);
@@ -65,6 +70,30 @@ function tableOf(names: AddressNames): Record<Role, ReadonlyMap<string, number>>
   return table;
 }
 
+/** Returns the place of a name among those of the client: as it is, without numbers, or as that of an IP address. */
+function placeOf(name: string, client: ReadonlyMap<string, number>): number | undefined {
+  return (
+    client.get(name) ??
+    client.get(name.replace(/\d+/g, '')) ??
+    client.get(`${name.slice(-MAX_NAME).replace(ENDING, '')}ip`)
+  );
+}
+
+/** Returns whether a name as it is in the lists is one of the client, and not only by one of its words. */
+export function isClientName(name: string, names: AddressNames): boolean {
+  return placeOf(name, tableOf(names).client) !== undefined;
+}
+
+/** Returns whether a field is that of what writes or carries a message beside it. */
+export function isShipper(path: string, { shipper, client }: AddressNames): boolean {
+  const keys = keysOf(path.slice(-MAX_NAME)).map(plainName);
+  if (keys.length === 1 && shipper.includes(keys[0]!)) return true;
+  const parts = [...keys, ...wordsOf(path.slice(-MAX_NAME))];
+  return (
+    parts.some((part) => shipper.includes(part)) && parts.every((part) => !client.includes(part) || BARE.test(part))
+  );
+}
+
 /**
  * Returns the place of a field in the order of names; lower is better, that of a client is below {@link RANKS}.unnamed. Its path counts
  * as a whole, without its first keys, and by its words.
@@ -78,7 +107,7 @@ export function rankOf(path: string, names: AddressNames): number {
   const has = (list: ReadonlyMap<string, number>, parts: readonly string[]): boolean =>
     parts.some((one) => list.has(one));
   if (has(untrusted, tails)) return RANKS.untrusted;
-  const place = client.get(whole) ?? client.get(whole.replace(/\d+/g, ''));
+  const place = placeOf(whole, client);
   if (place !== undefined) return place;
   if (machine.has(whole)) return RANKS.machine;
   const words = wordsOf(path.slice(-MAX_NAME));

@@ -1,10 +1,10 @@
 /** Finds what the beginning of any text is, and where its addresses are: first its structure, then its fields by their roles. */
 import { isPublicAddress, parseAddress } from '../address/parse.js';
 import { AtlasError } from '../errors.js';
-import { type AddressNames, keysOf, plainName, RANKS, rankOf } from './address-names.js';
+import { type AddressNames, isClientName, isShipper, keysOf, plainName, RANKS, rankOf } from './address-names.js';
 import type { FormatName } from './choices.js';
 import type { DetectedFields } from './detection.js';
-import type { PathStep } from './field-path.js';
+import { type PathStep, splitAlternatives } from './field-path.js';
 import { cutJson, isObject, jsonOf, topValues } from './json-text.js';
 import { addressesIn, addressesOf } from './sample-reader.js';
 import { cellsOf, rowsOf } from './table-text.js';
@@ -95,9 +95,12 @@ class Fields {
     const messages = all.filter(({ path, texts }) => texts > 0 && isMessage(path, names));
     // A shipper's name is the machine's beside a message.
     for (const one of all) {
-      if (messages.length > 0 && keysOf(one.path).length === 1 && names.shipper.includes(plainName(one.path)))
-        one.rank = RANKS.machine;
+      if (messages.length > 0 && one.rank < RANKS.machine && isShipper(one.path, names)) one.rank = RANKS.machine;
     }
+    const remarks = all.filter(
+      ({ path, texts, ...one }) =>
+        texts > 0 && texts >= LEAST_SHARE * one.all && names.remark.includes(lastNameOf(path)),
+    );
     const isText = (one: Ranked): boolean => messages.includes(one) && one.addresses < LEAST_SHARE * one.all;
     const holders = all.filter((one) => {
       const least = one.rank < RANKS.unnamed ? LEAST_CLIENT_SHARE : LEAST_SHARE;
@@ -125,14 +128,19 @@ class Fields {
     const [shipper] = holders.filter(
       ({ path, rank }) => rank === RANKS.machine && names.shipper.includes(plainName(path)),
     );
-    if (messages.length === 0 && shipper !== undefined) return result([shipper]);
-    const texts = takesTexts ? all.filter((one) => one.texts > 0 && one.rank <= RANKS.untrusted) : [];
-    const [text] = [...(messages.length > 0 ? messages : texts)].sort((a, b) => b.texts - a.texts);
-    if (text !== undefined) return result([text], true);
+    if (messages.length === 0 && remarks.length === 0 && shipper !== undefined) return result([shipper]);
+    const { client: _, ...labels } = names.labels;
+    const texts = all.filter(
+      (one) => one.texts > 0 && one.rank <= RANKS.untrusted && (takesTexts || !isLabelled(one.path, labels)),
+    );
+    const found = [messages, takesTexts ? texts : remarks].find((one) => one.length > 0);
+    const longest = (list: Ranked[]): Ranked | undefined => list.sort((a, b) => b.texts - a.texts)[0];
+    if (found !== undefined) return result([longest([...found])!], true);
     // A field that is named as the client has names of hosts or of services only: the other end is not the client.
     const client = all.filter(({ rank }) => rank < RANKS.unnamed).sort((a, b) => a.rank - b.rank)[0];
     const rest = holders.filter(({ rank }) => rank < RANKS.never).sort((a, b) => a.rank - b.rank);
-    if (rest.length === 0) return undefined;
+    const text = longest(texts);
+    if (rest.length === 0) return text && result([text], true);
     return result(client !== undefined && /client|source|src|remote/i.test(client.path) ? [client] : rest.slice(0, 1));
   }
 
@@ -142,9 +150,20 @@ class Fields {
   }
 }
 
+/** Returns the last key of a path as it is in the lists. */
+function lastNameOf(path: string): string {
+  return plainName(keysOf(path).at(-1)!);
+}
+
 /** Returns whether a field holds the text of a message, by its last key. */
 function isMessage(path: string, names: AddressNames): boolean {
-  return names.message.includes(plainName(keysOf(path).at(-1)!));
+  return names.message.includes(lastNameOf(path));
+}
+
+/** Returns whether the text of a field is what a client writes, or a place on a server. */
+function isLabelled(path: string, { untrusted = [], server = [] }: AddressNames['labels']): boolean {
+  const name = lastNameOf(path);
+  return [...untrusted, ...server].some((one) => one === name || (one.length > 3 && name.includes(one)));
 }
 
 /**
@@ -154,10 +173,7 @@ function isMessage(path: string, names: AddressNames): boolean {
  */
 function inOrder(group: readonly Ranked[], names: AddressNames): Ranked[] {
   const all = group.filter(({ path }) => !path.includes('[]'));
-  const named = all.filter(({ path }) => {
-    const name = plainName(keysOf(path).at(-1)!);
-    return names.client.includes(name) || names.client.includes(name.replace(/\d+/g, ''));
-  });
+  const named = all.filter(({ path }) => isClientName(lastNameOf(path), names));
   const single = named.length > 0 ? named : all;
   if (single.length === 0) return [...group].sort((a, b) => a.rank - b.rank).slice(0, 1);
   const most = Math.max(...single.map(({ addresses }) => addresses));
@@ -187,7 +203,7 @@ function findInObjects(items: readonly unknown[], names: AddressNames): Found | 
   return fields.best(names, false);
 }
 
-/** An array of objects in a document, and the path that leads to it; `[]` is an array on the way. */
+/** An array of objects in a document, and the path that leads to it; `[]` is an array on the way, and at the end one in another. */
 interface Items {
   path: string;
   items: unknown[];
@@ -200,9 +216,8 @@ function itemsOf(value: unknown): Items[] {
     if (depth > MAX_DEPTH) return;
     if (Array.isArray(one)) {
       const objects = one.filter(isObject);
-      if (objects.length === 0) return;
-      found.set(path, [...(found.get(path) ?? []), ...objects]);
-      for (const object of objects) visit(object, `${path}[]`, depth + 1);
+      if (objects.length > 0) found.set(path, [...(found.get(path) ?? []), ...objects]);
+      for (const inner of one) visit(inner, `${path}[]`, depth + 1);
     } else if (isObject(one)) {
       for (const [key, inner] of Object.entries(one)) {
         if (/^[^.[\]]+$/.test(key)) visit(inner, path === '' ? key : `${path}.${key}`, depth + 1);
@@ -222,7 +237,9 @@ function isOfRecord({ field, isUntrusted, inText }: Found, names: AddressNames):
 /** Finds the array whose objects are the records of a document: the largest with addresses, or an array in its objects that has them. */
 function findInDocument(value: unknown, names: AddressNames, given: ExplicitFlags): DetectedFields | undefined {
   const arrays = itemsOf(value);
-  const outer = arrays.filter(({ path }) => !path.includes('[]')).sort((a, b) => b.items.length - a.items.length);
+  const outer = arrays
+    .filter(({ path }) => /^[^[]*(?:\[\])*$/.test(path))
+    .sort((a, b) => b.items.length - a.items.length);
   for (const { path, items } of outer) {
     if (path === '' && given.format !== undefined && items.some((one) => hasDefault(one, given))) return undefined;
     const found = findInObjects(items, names);
@@ -232,9 +249,9 @@ function findInDocument(value: unknown, names: AddressNames, given: ExplicitFlag
       ? undefined
       : inner
           .map((one) => ({ path: one.path, found: findInObjects(one.items, names) }))
-          .find((one) => one.found && isOfRecord(one.found, names) && !one.found.lenient);
+          .find((one) => one.found && isOfRecord(one.found, names));
     const { path: own, found: best } = records ?? { path, found };
-    return { format: 'json', items: own === '' ? undefined : own, ...best! };
+    return { format: 'json', items: own === '' ? undefined : own.endsWith('[]') ? `${own}[]` : own, ...best! };
   }
   return undefined;
 }
@@ -265,7 +282,7 @@ function findInJson(text: string, lines: readonly string[], name: string, given:
   const values = topValues(text);
   const first = values[0] ?? jsonOf(cutJson(text));
   const sequence = values.length > 0 ? values : [first];
-  if (Array.isArray(first) && first.some(isObject)) return findInDocument(first, names, given);
+  if (Array.isArray(first) && itemsOf(first).length > 0) return findInDocument(first, names, given);
   if (isObject(first)) {
     const found = findInObjects(sequence, names);
     const isSequence = values.length > 1 || (found !== undefined && isOfRecord(found, names));
@@ -291,8 +308,11 @@ const isComment = (line: string): boolean => line.startsWith('#');
 
 /** The line with which Excel is told the delimiter. */
 const SEPARATOR = /^"?sep=([^"])"?$/i;
-/** The name of a column. */
-const COLUMN_NAME = /^[\p{L}\p{N}_#@*"' .:/()%+&?-]{1,100}$/u;
+/** The name of a column, which may end in a unit. */
+const COLUMN_NAME = /^[\p{L}\p{N}_#@*"' .:/()%+&?$€=-]{1,100}(?:\[[^\]]{0,20}\])?$/u;
+/** A line of dashes in a table that is drawn for readers; bars with spaces around them, after several words, or of a format of its own. */
+const RULE = /^[\s|+:=-]*$/;
+const TEXT_BARS = /\S \||\| +\S|^(?:[^\s|]+\s+){3}|(?:CEF|LEEF):\d/;
 
 /** Returns whether cells may be the names of columns. */
 function areNames(cells: readonly string[]): boolean {
@@ -304,6 +324,12 @@ function widthOf(rows: readonly (readonly string[])[]): number {
   const counts = new Map<number, number>();
   for (const { length } of rows) if (length > 1) counts.set(length, (counts.get(length) ?? 0) + 1);
   return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? 1;
+}
+
+/** Returns whether lines with bars are no table, or one that is drawn for readers. */
+function isDrawn(lines: readonly string[], hasHeader: boolean): boolean {
+  const isDrawnLine = (line: string): boolean => line.includes('---') && RULE.test(line);
+  return lines.some(isDrawnLine) || (!hasHeader && lines.every((line) => TEXT_BARS.test(line)));
 }
 
 /** Returns what was found in a table; null if only versions and masks look like addresses, undefined if it is no table. */
@@ -338,6 +364,7 @@ function findInTable(
     const isTextual = records.some((row) => row.some((cell) => cell.split('"').length % 2 === 0));
     if (share < LEAST_SHARE || start > 0 || width < 2 || isTextual) return undefined;
   }
+  if (delimiter === '|' && isDrawn(lines.slice(start, start + 10), hasHeader)) return undefined;
   const fields = new Fields();
   for (const row of hasHeader ? records.slice(1) : records) {
     for (const [at, cell] of row.entries()) {
@@ -375,7 +402,12 @@ function findInPairs(lines: readonly string[], names: AddressNames): DetectedFie
   const found = fields.best(names, false);
   const isClient =
     found !== undefined && !found.inText && rankOf(found.field![0]!.split('|')[0]!, names) < RANKS.unnamed;
-  return isClient && matches >= LEAST_SHARE * lines.length ? { format: 'logfmt', ...found } : undefined;
+  if (!isClient || matches < LEAST_SHARE * lines.length) return undefined;
+  // Where other lines have their addresses elsewhere, each is read as text.
+  const keys = splitAlternatives(found.field![0]!).map((one) => one.replace(/\\(.)/g, '$1'));
+  const others = lines.filter((line) => ![...line.matchAll(PAIR)].some(([, key]) => keys.includes(key!)));
+  const missed = addressesIn(others).filter((own) => own.some(isPublicAddress));
+  return missed.length > (1 - LEAST_SHARE) * lines.length ? undefined : { format: 'logfmt', ...found };
 }
 
 /** Returns whether an object has an address where it is read without flags; with a format that a flag names, whether it has `ip`. */
@@ -523,14 +555,21 @@ const MAX_LINES = 100;
  * Returns the lines at the beginning of an input by which it is recognized; of JSON whose first line is no whole value, all.
  *
  * @param isAll whether there is nothing after the text
+ * @param least the end of a row that is part of the sample
  * @returns the sample, whether its last line is complete, and whether more lines could be part of it
  */
-export function sampleOf(text: string, isAll: boolean): { sample: string; isWhole: boolean; isShort: boolean } {
+export function sampleOf(
+  text: string,
+  isAll: boolean,
+  least = 0,
+): { sample: string; isWhole: boolean; isShort: boolean } {
   const isDocument =
-    /^\s*(?:\{|\[\s*(?:\{|$))/.test(text.slice(0, 1000)) && !/\}\s*$/.test(text.split('\n', 1)[0]!.slice(-1000));
+    /^\s*(?:\{|\[\s*(?:[[{]|$))/.test(text.slice(0, 1000)) && !/\}\s*$/.test(text.split('\n', 1)[0]!.slice(-1000));
   const lines = isDocument ? [] : text.split(/\r?\n/, MAX_LINES + 1);
   const isShort = lines.length <= MAX_LINES;
-  return { sample: isShort ? text : lines.slice(0, MAX_LINES).join('\n'), isWhole: !isShort || isAll, isShort };
+  const sample = isShort ? text : lines.slice(0, MAX_LINES).join('\n');
+  if (sample.length < least) return { sample: text.slice(0, least), isWhole: true, isShort };
+  return { sample, isWhole: !isShort || isAll, isShort };
 }
 
 /** Returns what JSON lines are that are read without a guess; undefined if none of them has an address at `ip`. */

@@ -63,6 +63,24 @@ it.each(TEXTS)('%j without flags is as with %s %s …, and other flags are never
     expect([others, await run(...others)]).toEqual([others, await run(...others, '--no-guess')]);
 });
 
+it('a row or an item that is longer than the sample is read to its end', async () => {
+  const texts = [
+    `Report\n\nid,note,src\n1,"${'a, b\n'.repeat(20_000)}",8.8.8.8\n2,,9.9.9.9\n`,
+    `id|note|src\n1|${'x '.repeat(50_000)}|8.8.8.8\n`,
+    `[\n{"note":"${'x'.repeat(100_000)}",\n"src":"8.8.8.8"}\n]\n`,
+    `{\n"meta":[\n${'"x",\n'.repeat(20_000)}1],\n"rows":[{"src":"8.8.8.8"}]}\n`,
+  ];
+  const files = texts.map((text, at) => file(`long-${at}`, text));
+  const { stdout } = await ipatlas(['recognize', '--json', ...files]);
+  const found = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(found.map(({ format, fields }) => [format, ...fields])).toEqual(
+    ['csv', 'csv', 'json', 'json'].map((format) => [format, 'src']),
+  );
+});
+
 it('garbage is passed on or refused with a clear word, and no byte is lost', async () => {
   const REFUSED = /is (?:compressed|encoded|a table|a tar|JSON)|header of a table|carriage return/;
   async function check(bytes: Uint8Array | string, word: RegExp): Promise<void> {

@@ -38,6 +38,15 @@ describe('findFields', () => {
     ['{"source":{"ip":"8.8.8.8"},"message":"from 1.1.1.1"}\n', '--format jsonl --field source.ip'],
     ['{"source_ip":"8.8.8.8","message":"hello"}\n', '--format jsonl --field source_ip'],
     ['source,message\n1.1.1.1,from 8.8.8.8\n1.1.1.1,"a, from 8.8.8.8"\n', '--format csv --field message --in-text'],
+    // What writes or carries the record is not the client; text of any name, in arrays too, if nothing else has an address.
+    ['{"labels":{"vm_ip":"1.1.1.1"},"textPayload":"from 8.8.8.8"}\n', '--format jsonl --field textPayload --in-text'],
+    ['{"log":{"source":{"address":"1.1.1.1"}},"msg":"from 8.8.8.8"}\n', '--format jsonl --field msg --in-text'],
+    ['{"_source":{"host":{"ip":["::1"]},"msg":"at 8.8.8.8"}}\n', '--format jsonl --field _source.msg --in-text'],
+    ['{"host":"1.1.1.1","lines":["x","from 8.8.8.8"]}\n', "--format jsonl --field 'lines[]' --in-text"],
+    ['{"host":"1.1.1.1","stderr":"from 8.8.8.8"}\n', '--format jsonl --field stderr --in-text'],
+    ['{"x":["at 8.8.8.8"],"url":"http://1.1.1.1/a"}\n', "--format jsonl --field 'x[]' --in-text"],
+    ['At [UTC],Host,Content\n1,1.1.1.1,from 8.8.8.8\n', '--format csv --field Content --in-text'],
+    ['{"actorIpAddress":"8.8.8.8"}\n{"ClientIP":"::1"}\n', "--format jsonl --field 'ClientIP|actorIpAddress'"],
     // The other end is not the client, whose names are names of hosts.
     ['{"client":"web-1","dst":"1.1.1.1"}\n', '--format jsonl --field client'],
     ['user,ip\nann,web-1\nbob,8.8.8.8\neve,00:1a:2b:3c:4d:5e\n', '--format csv --field ip'],
@@ -57,7 +66,12 @@ describe('findFields', () => {
     ['{"src":"8.8.8.8"},\n{"src":"1.1.1.1"}\n', '--format json-seq --field src'],
     ['\x1e{"src":"8.8.8.8"}\n\x1e{"src":"8.8.8.8"}\n', '--format json-seq --field src'],
     ['{"a":[{"b":[{"src":"8.8.8.8"},{"src":"8.8.8.8"}]}]}\n', "--format json --items 'a[].b' --field src"],
-    // Text that has a delimiter.
+    ['[[{"src":"8.8.8.8"}],[{"src":"8.8.8.8"}]]', "--format json --items '[][]' --field src"],
+    ['[{"a":[{"b":[{"cidr":"8.8.8.8/32"}]}]}]\n', "--format json --items '[].a[].b' --field cidr --lenient"],
+    // Text that has a delimiter, or not all pairs.
+    ['| a | ip |\n|---|---|\n| x | 8.8.8.8 |\n', '--format text'],
+    ['a b c CEF:0|x|20.0.0.1|y|from 8.8.8.8\na b c CEF:0|x|20.0.0.1|y|from 8.8.8.8\n', '--format text'],
+    ['a=1 ip=8.8.8.8\nb=1 c=2 relay:9.9.9.9\n', '--format text'],
     ['deny 8.8.8.8;\ndeny 1.1.1.1;\nallow all;\n', '--format text'],
     ['allow all;\ndeny 8.8.8.8;\ndeny 1.1.1.1;\n', '--format text'],
     ['from 8.8.8.8 (a), ok\nfrom 1.1.1.1 (b), ok\n', '--format text'],

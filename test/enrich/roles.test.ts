@@ -52,7 +52,11 @@ it.each([
   'host B received a request of peer A',
   '[B:443] [client A] "GET / HTTP/1.1"',
   'netmask B net A',
+  'badlogin: host.example [A] plain B',
+  'method=X ru=sip:B fu=sip:1@B src_ip=A:5060',
+  'x: https://B|1|user|A|https://B/|',
   // What a client writes.
+  'AS_REQ (8 etypes) A: CLIENT_NOT_FOUND: B@EXAMPLE for x',
   'GET /B HTTP/1.1 seen A',
   '"GET /?u=B HTTP/1.1" 200 A',
   'open http://B/x for A',
@@ -69,6 +73,8 @@ it.each([
   'Feb  3 04:05:06 h dovecot: auth: passwd-file(B,A): unknown user',
   // In colors.
   '\x1b[32m193.0.6.139\x1b[0m from \x1b[36;1m8.8.8.8\x1b[39m',
+  '\x1b[3mserver\x1b[0m\x1b[2m=\x1b[0m193.0.6.139:1 \x1b[3mclient\x1b[0m\x1b[2m=\x1b[0m8.8.8.8:1',
+  'x from \x1b[01;31m\x1b[K8.8.8.8\x1b[m\x1b[K port 1',
 ])('%s', (text) => {
   expect(codeOf(text, {})).toBe('US');
 });
@@ -84,6 +90,9 @@ it.each([
     'asterisk',
     "[2026-02-03 04:05:06] NOTICE[1] c: Request 'X' from '<sip:1@B>' failed for 'A:5089' (callid: a@B) - No",
   ],
+  ['asterisk', `[2026-02-03 04:05:06] NOTICE[1] c: Registration from '"B" <sip:1@B>' failed for 'A:1' - Wrong`],
+  ['postgresql', '2026-02-03 04:05:06 UTC [1] FATAL:  no pg_hba.conf entry for host "A", user "B", database "B"'],
+  ['openvpn', 'Feb  3 04:05:06 h openvpn[1]: ann/A:1 MULTI_sva: pool returned IPv4=B, IPv6=(Not enabled)'],
   ['mysql', "2026-02-03T04:05:08.000000Z 9 [Note] [MY-1] [Server] Access denied for user 'B'@'A' to database 'B'"],
   ['vsftpd', 'Tue Feb  3 04:05:06 2026 [pid 2] [B] FAIL LOGIN: Client "A"'],
   ['pure-ftpd', 'Feb  3 04:05:06 h pure-ftpd: (B@A) [WARNING] Authentication failed'],

@@ -13,7 +13,7 @@ import { pathText } from '../field-path.js';
 import { isDecided, sampleOf } from '../find-fields.js';
 import type { InputOptions, KernelInput } from '../options.js';
 import type { DetectedLog } from '../recognize-log.js';
-import { cellsOf } from '../table-text.js';
+import { cellsOf, firstRowEnd } from '../table-text.js';
 import { type Compression, decompress } from './decompress.js';
 import { type ByteSource, derivedSource } from './source.js';
 
@@ -109,11 +109,16 @@ class Head {
   /** Most bytes that are inspected. */
   #limit = MAX_HEAD_BYTES;
 
-  /** Reads the first line of JSON, also if it is longer than what else is inspected. */
-  async readFirstValue(): Promise<void> {
+  /** Reads what decides what the input is while a condition holds, also if that is longer than what else is inspected. */
+  async readFirst(condition: (bytes: Buffer) => boolean, patience?: () => Promise<void>): Promise<void> {
     this.#limit = MAX_FIRST_VALUE_BYTES;
-    await this.readWhile((bytes) => !bytes.includes(NEWLINE));
+    await this.readWhile(condition, patience);
     this.#limit = Math.max(MAX_HEAD_BYTES, this.bytes.length);
+  }
+
+  /** Whether nothing follows the text. */
+  get isAll(): boolean {
+    return this.hasEnded && this.bytes.length <= this.#limit;
   }
 
   /**
@@ -217,8 +222,11 @@ function checkEncoding({ source, bytes }: Head): void {
   );
 }
 
+/** Lines among which the header of a table is. */
+const MOST_TITLES = 5;
+
 /** The delimiters of tables, and the flags for each. */
-const DELIMITERS = { ',': 'csv', '\t': 'tsv', ';': "csv --delimiter ';'" };
+const DELIMITERS = { ',': 'csv', '\t': 'tsv', ';': "csv --delimiter ';'", '|': "csv --delimiter '|'" };
 
 /** The name of a column. */
 const COLUMN_NAME = /^[\p{L}_][\p{L}\p{N}_ .:/#()-]{0,63}$/u;
@@ -291,16 +299,33 @@ async function guessInput(
   if (first === undefined) return before;
   const isJson = first === OPENING_BRACE && (guess.takesJson || guess.find !== undefined);
   if (isJson && guess.find === undefined) return undefined;
-  if (JSON_STARTS.includes(first)) await head.readFirstValue();
-  else await head.readWhile((bytes) => !bytes.includes(NEWLINE));
+  const startsAsJson = JSON_STARTS.includes(first);
+  await head.readFirst((bytes) => !bytes.includes(NEWLINE));
   const [line] = head.lines(1);
   const paths = fields.map(({ path }) => path);
   if (isJson && isDecided(line!, paths)) return undefined;
   await head.readWhile(() => sampleOf(head.text, false).isShort, guess.patience);
-  const { sample, isWhole } = sampleOf(head.text, head.hasEnded && head.bytes.length <= MAX_HEAD_BYTES);
+  // The first row of a table, which may come after titles, is part of the sample, however long it is.
+  const delimiterOf = (text: string): string | undefined => Object.keys(DELIMITERS).find((one) => isHeader(text, one));
+  const header = startsAsJson ? undefined : head.lines(MOST_TITLES).find((one) => delimiterOf(one) !== undefined);
+  const rowEnd = (): number => (header === undefined ? 0 : firstRowEnd(head.text, header, delimiterOf(header)!));
+  if (rowEnd() < 0) await head.readFirst(() => rowEnd() < 0, guess.patience);
+  const { sample, isWhole } = sampleOf(head.text, head.isAll, rowEnd());
   const log = isJson ? undefined : guess.recognize(head.source.name, sample, isWhole);
-  if (log === undefined && !JSON_STARTS.includes(first)) checkLineEndings(head, 'text');
-  return log ?? guess.find?.(sample, isWhole, head.source.name);
+  if (log !== undefined) return log;
+  if (!startsAsJson) checkLineEndings(head, 'text');
+  const find = guess.find ?? (() => undefined);
+  const { length } = head.bytes;
+  const isCut = startsAsJson && length >= MAX_HEAD_BYTES && !/[}\]]\s*$/.test(line!);
+  try {
+    const found = find(sample, isWhole, head.source.name);
+    if (found !== undefined || !isCut) return found;
+  } catch (error) {
+    if (!isCut) throw error;
+  }
+  // The first value of a document may be larger than what else is inspected.
+  await head.readFirst(() => true, guess.patience);
+  return find(head.text, head.isAll, head.source.name);
 }
 
 /** A source, and what it was recognized as. */

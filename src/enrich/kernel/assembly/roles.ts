@@ -29,6 +29,7 @@ const SEMICOLON: u32 = 59;
 const LETTER_A: u32 = 97;
 const LETTER_M: u8 = 109;
 const CAPITAL_A: u32 = 65;
+const CAPITAL_K: u8 = 75;
 const UNDERSCORE: u32 = 95;
 const APOSTROPHE: u32 = 39;
 const OPENING_PARENTHESIS: u32 = 40;
@@ -40,6 +41,7 @@ const EQUALS: u32 = 61;
 const GREATER: u32 = 62;
 const QUESTION: u32 = 63;
 const AT: u32 = 64;
+const PIPE: u32 = 124;
 
 /** Most bytes of a name and of the punctuation after it, and of a word before an address. */
 const NAME_LENGTH: usize = 40;
@@ -124,7 +126,7 @@ function roleOfName(end: usize, start: usize): u32 {
     const isSeparator = byte == UNDERSCORE || byte == MINUS || byte == DOT || byte == SPACE;
     if (!isPart && !isSeparator) break;
     const isHump = isPart && isCapital(byte) && !isCapital(before);
-    const isEnd = isPart && !(isLetter(before) || isDigit(before));
+    const isEnd = isPart && (!(isLetter(before) || isDigit(before)) || beforeColor(at, start) != at);
     if (!isHump && !isEnd) continue;
     whole = bitOf(tail);
     if (isPhrase) {
@@ -149,12 +151,22 @@ function isAfterMethod(space: usize, start: usize): bool {
   return space - at > 2;
 }
 
-/** Returns where an escape sequence that sets a color begins before an address: `ESC [31m`. */
+/** Returns where an escape sequence that sets a color, or erases the rest of a line, begins before an address: `ESC [31m`. */
 function beforeColor(address: usize, start: usize): usize {
-  if (address < start + 3 || (load<u8>(address - 1) | <u8>CASE_BIT) != LETTER_M) return address;
+  if (address < start + 3) return address;
+  const last = load<u8>(address - 1);
+  if (last != LETTER_M && last != CAPITAL_K) return address;
   let at = address - 1;
   while (at > start && (isDigit(load<u8>(at - 1)) || load<u8>(at - 1) == <u8>SEMICOLON)) at--;
+  // The texts of colors are not kept.
+  readFrom = at == address - 1 && load<u8>(at - 1) != <u8>OPENING_BRACKET ? min(readFrom, at - 1) : 0;
   return at > start + 1 && load<u8>(at - 1) == <u8>OPENING_BRACKET && load<u8>(at - 2) == ESCAPE ? at - 2 : address;
+}
+
+/** Returns whether a name has a dot, as those of hosts have. */
+function hasDot(from: usize, to: usize): bool {
+  for (let at = from; at < to; at++) if (load<u8>(at) == <u8>DOT) return true;
+  return false;
 }
 
 /** Returns the role of the first text of a list, each after bytes with its length and its role, that ends at an address; -1 if none does. */
@@ -172,9 +184,11 @@ function roleOfTexts(texts: usize, at: usize, start: usize): i32 {
  * Returns the role of an address by what precedes it. Most lines of a log have the same texts before their addresses: the roles of some
  * of them are kept.
  *
- * @param address its beginning; @param start that of its line; @param grammar of the line, or 0
+ * @param address its beginning; @param end its end; @param start the beginning of its line; @param grammar of the line, or 0
  */
-export function roleOf(address: usize, start: usize, grammar: usize): u32 {
+export function roleOf(address: usize, end: usize, start: usize, grammar: usize): u32 {
+  // A name after an at sign makes it that of a user; a port may follow one, too.
+  if (load<u8>(end) == <u8>AT && isLetter(load<u8>(end + 1))) return ROLE_UNTRUSTED;
   const slot = (load<u32>(address - 4) * LABEL_FACTOR) >> (32 - LABEL_BITS);
   const label = labels + <usize>slot * LABEL_BYTES;
   if (isLabel(label, address, start, grammar)) return load<u32>(label, LABEL_ROLE);
@@ -207,9 +221,8 @@ export function roleOf(address: usize, start: usize, grammar: usize): u32 {
 
 /** Finds the role of an address, and sets `readFrom`. Parameters are those of {@link roleOf}. */
 function findRole(address: usize, start: usize, grammar: usize): u32 {
+  readFrom = address - 4;
   const at = beforeColor(address, start);
-  // The texts of colors are not kept.
-  readFrom = at == address ? at - 4 : 0;
   let role = grammar == 0 ? -1 : roleOfTexts(load<u32>(grammar, GRAMMAR_TEXTS), at, start);
   if (role < 0) role = roleOfTexts(load<u32>(generalTexts, GRAMMAR_TEXTS), at, start);
   if (role >= 0) return role;
@@ -217,7 +230,7 @@ function findRole(address: usize, start: usize, grammar: usize): u32 {
   let word = at;
   while (word > start && at - word < WORD_LENGTH) {
     const byte: u32 = load<u8>(word - 1);
-    if (byte <= SPACE || byte == QUOTE || byte == APOSTROPHE) break;
+    if (byte <= SPACE || byte == QUOTE || byte == APOSTROPHE || byte == PIPE) break;
     readFrom = min(readFrom, word - 1);
     if (byte == SLASH && word < at && load<u8>(word) == <u8>SLASH) return ROLE_SERVER;
     if (byte == QUESTION) return ROLE_UNTRUSTED;
@@ -233,14 +246,17 @@ function findRole(address: usize, start: usize, grammar: usize): u32 {
     if (last == SLASH) end = word;
   }
   let skips = end > start && load<u8>(end - 1) == <u8>COLON;
-  const least = end - start > PUNCTUATION ? end - PUNCTUATION : start;
-  for (; end > least && isPunctuation(load<u8>(end - 1)); end--) {
-    if (load<u8>(end - 1) == <u8>OPENING_BRACKET || load<u8>(end - 1) == <u8>OPENING_PARENTHESIS) skips = true;
+  for (let left = PUNCTUATION; end > start && left > 0; left--) {
+    const colored = beforeColor(end, start);
+    if (colored == end && !isPunctuation(load<u8>(end - 1))) break;
+    end = colored == end ? end - 1 : colored;
+    if (load<u8>(end) == <u8>OPENING_BRACKET || load<u8>(end) == <u8>OPENING_PARENTHESIS) skips = true;
   }
   readFrom = min(readFrom, end - 1);
-  const found = roleOfName(end, start);
+  let found = roleOfName(end, start);
   // A value that looks like a pair of its own, as in ruser=rhost=192.0.2.1.
   if (nameStart > start && nameStart < end && load<u8>(end) == <u8>EQUALS && load<u8>(nameStart - 1) == <u8>EQUALS) return ROLE_UNTRUSTED;
+  if (skips && hasDot(nameStart, end) && load<u8>(end) != <u8>EQUALS && load<u8>(end) != <u8>COLON) found = ROLE_UNNAMED;
   if (found != ROLE_UNNAMED || !skips || nameStart == end) return found;
   // The name of a host or of an interface before the address itself.
   end = nameStart;

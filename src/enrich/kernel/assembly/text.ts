@@ -26,6 +26,7 @@ const GREATER: u32 = 62;
 const UNDERSCORE: u32 = 95;
 const LETTER_A: u32 = 97;
 const LETTER_M: u32 = 109;
+const CAPITAL_K: u32 = 75;
 const LETTER_U: u8 = 117;
 const TILDE: u32 = 126;
 
@@ -243,7 +244,7 @@ export function queryFrom(value: usize, start: usize, end: usize, close: usize):
   let searchedTo = start;
   let isRest = false;
   while (true) {
-    let role = roleOf(at, start, grammar);
+    let role = roleOf(at, textEnd, start, grammar);
     if (role == ROLE_OWN) {
       isRest = isRest || hasRest(grammar, searchedTo, at);
       searchedTo = at;
@@ -266,7 +267,7 @@ export function queryFrom(value: usize, start: usize, end: usize, close: usize):
   }
   if (count <= <u32>FOUND) return;
   for (end = findAddress(start, textEnd, close); end != 0; end = findAddress(start, end, close)) {
-    if (roleOf(textStart, start, grammar) == best && addCandidate(value, familyFound)) break;
+    if (roleOf(textStart, textEnd, start, grammar) == best && addCandidate(value, familyFound)) break;
   }
 }
 
@@ -290,7 +291,7 @@ export function locateText(start: usize, close: usize): void {
     const from = textStart;
     let to = textEnd;
     let role: u32 = ROLE_UNNAMED;
-    if (hasRoles) role = from == machine ? ROLE_MACHINE : roleOf(from, start, grammar);
+    if (hasRoles) role = from == machine ? ROLE_MACHINE : roleOf(from, to, start, grammar);
     putLocated(familyFound, role, from, to, 0);
     // What else the word has, as in 192.0.2.1-192.0.2.9, is not looked up.
     while (++to < end) {
@@ -306,7 +307,7 @@ export function locateText(start: usize, close: usize): void {
 function afterColor(word: usize, end: usize, start: usize): usize {
   let at = word;
   while (at < end && isDigit(load<u8>(at))) at++;
-  if (at == end || (load<u8>(at) | CASE_BIT) != LETTER_M) return word;
+  if (at == end || (load<u8>(at) != LETTER_M && load<u8>(at) != CAPITAL_K)) return word;
   let from = word;
   while (from > start && (isDigit(load<u8>(from - 1)) || load<u8>(from - 1) == <u8>SEMICOLON)) from--;
   return from > start && load<u8>(from - 1) == <u8>OPENING_BRACKET ? at + 1 : word;
