@@ -354,6 +354,8 @@ describe.each([...Object.entries(FORMATS), ...LOGS])('%s', (_, sample) => {
         header.slice(0, header.length - tail.length) + alone.map(body).join(terminator === ',' ? ',' : '') + tail,
       ).toString('latin1'),
     );
+    // A log is read as its format.
+    if ('log' in requested) return;
     const query = { kind: 'summarize', summary: new CountrySummary() } as const;
     const queried = { ...options, add: [], query };
     await run(input, queried);

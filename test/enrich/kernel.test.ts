@@ -22,7 +22,7 @@ import { ADDRESSES, NOT_ADDRESSES } from '../support/nasty-addresses.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
 /** Times each property is tried; set it high for a long soak. */
-const RUNS = Number(process.env.FUZZ_RUNS ?? 40) * 5;
+const RUNS = Number(process.env.FUZZ_RUNS ?? 25) * 5;
 
 /** Returns a kernel for a file, which is copied into its memory, and a slot; `plan` is of the memory that the file is in, if it is not. */
 function kernelFor(file: RangeFile, options: EnrichOptions, chunkBytes: number, plan?: MemoryPlan) {
@@ -264,7 +264,7 @@ describe('the search', () => {
       const crowded4 = Array.from({ length: count }, (_, index) =>
         index === 0 ? 0n : 0x0808_0000n + 3n * BigInt(index),
       );
-      for (const spread of [0n, 3n, 62n, 64n, 90n]) {
+      for (const spread of [0n, 62n, 90n]) {
         const at = (index: number): bigint => (0x2001_0db8n << 96n) + ((5n * BigInt(index)) << spread);
         expectSearch(
           crowded4,

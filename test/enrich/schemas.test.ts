@@ -9,7 +9,7 @@ import { packageFile } from '../../src/package-root.js';
 import { releaseForTests } from '../support/open-release.js';
 
 /** Times each property is tried; set it high for a long test. */
-const RUNS = Number(process.env.FUZZ_RUNS ?? 80);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 50);
 
 const release = releaseForTests();
 

@@ -194,10 +194,13 @@ function placeRanges(
   return { settings, highs };
 }
 
+let decimals: Buffer | undefined;
+
 /** Returns the numbers to 999 in decimal: three bytes for the digits, one for how many there are. */
 function decimalTexts(): Buffer {
   const text = (number: number): string => `${number}`.padEnd(3, '\0') + String.fromCharCode(`${number}`.length);
-  return Buffer.from(Array.from({ length: 1000 }, (_, number) => text(number)).join(''), 'latin1');
+  decimals ??= Buffer.from(Array.from({ length: 1000 }, (_, number) => text(number)).join(''), 'latin1');
+  return decimals;
 }
 
 /** Returns the members that are looked up: those that are added, or those that a query decides by. */
