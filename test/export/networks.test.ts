@@ -159,7 +159,7 @@ describe('prefixes', () => {
     const paths = await exportFiles();
     // The verifier does not end with Teredo in the file (docs/exports.md).
     const asked = addresses.filter((ip) => !/^2001:(0:|:)/.test(ip));
-    const { stdout, stderr } = goRun('test/export/mmdb.go', paths, dir, `${asked.join('\n')}\n`);
+    const { stdout, stderr } = goRun('test/export/mmdb.go', paths, `${asked.join('\n')}\n`);
     expect(stderr).toBe('');
     expectFiles(stdout, asked);
   });

