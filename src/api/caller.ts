@@ -14,7 +14,7 @@ const MAPPED = /^::ffff:([\d.]+)$/i;
 
 /** Returns an address without its port and its zone (RFC 4007 §11), and the IPv4 address of a mapped one. */
 function plainAddress(text: string): string {
-  if (!/[:%]/.test(text)) return text;
+  if (!/[:%[]/.test(text)) return text;
   const [, bracketed, v4] = WITH_PORT.exec(text) ?? [];
   const address = (bracketed ?? v4 ?? text).replace(/%.*$/, '');
   return MAPPED.exec(address)?.[1] ?? address;

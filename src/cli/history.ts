@@ -5,16 +5,11 @@ import { parseAddress } from '../address/parse.js';
 import { AtlasError, EXIT, misuse, RESTORE_DAYS } from '../errors.js';
 import { type Archive, openArchive, WITHOUT_HISTORY } from '../history/archive.js';
 import { answersOverTime } from '../history/over-time.js';
-import {
-  type NetworkPeriod,
-  networkPeriodsOf,
-  type Period,
-  periodsOf,
-  type UnknownPeriod,
-} from '../history/periods.js';
+import { type MemberPeriod, memberPeriodsOf, type Period, periodsOf, type UnknownPeriod } from '../history/periods.js';
 import { changesIn, type Subnet } from '../history/subnet.js';
 import { parseBlock } from '../range/cidr.js';
-import { NETWORKS } from '../rangefile/partitions.js';
+import type { FileRecord } from '../rangefile/layout.js';
+import { archivedPartitions, COUNTRIES, type Partition } from '../rangefile/partitions.js';
 import { printable } from '../text-table.js';
 import {
   type Command,
@@ -27,6 +22,9 @@ import {
   text,
 } from './command.js';
 import { parseWait, WAIT_FLAG } from './number-flags.js';
+
+/** What the history keeps besides the countries. */
+const OTHERS = archivedPartitions().filter((partition) => partition !== COUNTRIES);
 
 /** Returns the periods that overlap the days asked for, cut to them. */
 function within<Each extends { from: string; to: string | null }>(
@@ -43,13 +41,17 @@ function within<Each extends { from: string; to: string | null }>(
     }));
 }
 
-function row(ip: string, period: Period | NetworkPeriod | UnknownPeriod): string[] {
+const isUnknown = (period: Period | MemberPeriod | UnknownPeriod): period is UnknownPeriod => !('release' in period);
+
+function row(ip: string, period: Period | MemberPeriod | UnknownPeriod, members: readonly string[]): string[] {
   const { from, to } = period;
-  if ('error' in period) return [ip, from, to ?? '', '?'];
+  if (isUnknown(period)) return [ip, from, to ?? '', '?'];
   const release = printable(period.release);
-  if ('asn' in period)
-    return [ip, from, to ?? '', String(period.asn ?? '-'), printable(period.as_name ?? '-'), release];
-  const { country, country_code, is_eu } = period;
+  if (!('is_eu' in period)) {
+    const values = members.map((name) => printable(String((period as MemberPeriod)[name] ?? '-')));
+    return [ip, from, to ?? '', ...values, release];
+  }
+  const { country, country_code, is_eu } = period as Period;
   return [ip, from, to ?? '', country ?? '-', country_code ?? '-', is_eu ? 'yes' : 'no', release];
 }
 
@@ -147,22 +149,25 @@ async function showSubnets(archive: Archive, subnets: readonly NamedSubnet[], va
 async function show({ dataDir, values, positionals }: Invocation): Promise<number> {
   const { from, to } = parseSpan(values);
   const archive = openArchive(dataDir);
-  const networks = values.networks === true ? openArchive(dataDir, NETWORKS) : undefined;
-  if ((networks ?? archive).span === undefined) {
-    const what = networks === undefined ? 'history' : 'history of networks';
+  const [other, more] = OTHERS.filter(({ name }) => values[name] === true);
+  if (more !== undefined) throw misuse(`--${other!.name} does not go with --${more.name}; leave out one of them`);
+  const others = other && openArchive<FileRecord>(dataDir, other as Partition<never>);
+  if ((others ?? archive).span === undefined) {
+    const what = other === undefined ? 'history' : `history of ${other.name}`;
     throw new AtlasError(
       'E_NO_DATABASE',
       `there is no ${what} in ${dataDir}: "ipatlas build" and "ipatlas pull" add to it`,
     );
   }
   const subnets = positionals.filter((each) => each.includes('/')).map(parseSubnet);
-  if (subnets.length > 0 && networks !== undefined) {
-    throw misuse(`--networks needs addresses, not blocks such as ${subnets[0]!.name}`);
+  if (subnets.length > 0 && other !== undefined) {
+    throw misuse(`--${other.name} needs addresses, not blocks such as ${subnets[0]!.name}`);
   }
   if (subnets.length > 0) await showSubnets(archive, subnets, values);
   const addresses = positionals.filter((each) => !each.includes('/'));
   if (addresses.length === 0) return EXIT.ok;
-  const columns = networks === undefined ? ['COUNTRY', 'CODE', 'EU'] : ['ASN', 'NAME'];
+  const members = other?.members ?? ['country', 'code', 'EU'];
+  const columns = members.map((name) => name.replace('as_name', 'name').toUpperCase());
   const rows = [['IP', 'FROM', 'TO', ...columns, 'RELEASE']];
   const add = (cells: string[]): void => void rows.push(rows[0]!.map((_, column) => cells[column] ?? ''));
   let invalid = 0;
@@ -177,11 +182,12 @@ async function show({ dataDir, values, positionals }: Invocation): Promise<numbe
       continue;
     }
     const address = { family, words: family === 4 ? words.slice(0, 1) : words };
-    const periods = networks === undefined ? periodsOf(archive, address) : networkPeriodsOf(networks, address);
-    for (const period of within<(typeof periods)[number]>(periods, from, to)) {
+    const periods: (Period | MemberPeriod | UnknownPeriod)[] =
+      others === undefined ? periodsOf(archive, address) : memberPeriodsOf(others, address, other!);
+    for (const period of within(periods, from, to)) {
       if (values.json === true) await print(`${printable(JSON.stringify({ ip, ...period }))}\n`);
-      else add(row(ip, period));
-      if ('error' in period && !period.error.endsWith(WITHOUT_HISTORY)) {
+      else add(row(ip, period, members));
+      if (isUnknown(period) && !period.error.endsWith(WITHOUT_HISTORY)) {
         problems.push(
           `ipatlas: E_DAMAGED: ${period.from} to ${period.to ?? 'today'}: ${period.error}; ${RESTORE_DAYS}\n`,
         );
@@ -208,7 +214,7 @@ days before the first of them.`,
       usage: 'IP|BLOCK…',
       help: '',
       arguments: [1, Number.POSITIVE_INFINITY],
-      flags: ['networks', 'from', 'to', 'json'],
+      flags: [...OTHERS.map(({ name }) => name), 'from', 'to', 'json'],
     },
     import: {
       usage: '[--date YYYY-MM-DD] [--format NAME] FILE…',
@@ -233,6 +239,7 @@ days before the first of them.`,
   },
   options: {
     networks: { help: 'who announced the addresses instead of their countries' },
+    kinds: { help: 'the kinds of networks: anycast, clouds, relays, Tor' },
     from: { value: 'YYYY-MM-DD', help: 'only periods that end on this day or later; the first day to remove' },
     to: { value: 'YYYY-MM-DD', help: 'only periods that begin on this day or earlier; the last day to remove' },
     json: { help: 'print one JSON object for each period' },

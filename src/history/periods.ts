@@ -4,7 +4,8 @@ import type { Family } from '../address/parse.js';
 import { isMember } from '../country/country.js';
 import { membershipDays, readMemberships } from '../country/memberships.js';
 import { shiftedDay } from '../day.js';
-import type { FileRecord, NetworkRecord } from '../rangefile/layout.js';
+import { type Cell, cellsOf, type FileRecord } from '../rangefile/layout.js';
+import type { Partition } from '../rangefile/partitions.js';
 import type { Archive } from './archive.js';
 import { UNCHANGED } from './changes.js';
 
@@ -23,10 +24,8 @@ export interface Period extends KnownPeriod {
   is_eu: boolean;
 }
 
-export interface NetworkPeriod extends KnownPeriod {
-  asn: number | null;
-  as_name: string | null;
-}
+/** A period with the members of another partition than the countries. */
+export type MemberPeriod = KnownPeriod & Record<string, Cell | number>;
 
 /** A period of which nothing is known, and why. */
 export interface UnknownPeriod {
@@ -132,13 +131,18 @@ export function periodsOf(archive: Archive, address: ArchiveAddress): (Period | 
   });
 }
 
-/** Returns the networks of an address over time; throws as {@link periodsOf}. */
-export function networkPeriodsOf(
-  archive: Archive<NetworkRecord>,
+/** Returns the members of another partition for an address over time; throws as {@link periodsOf}. */
+export function memberPeriodsOf(
+  archive: Archive<FileRecord>,
   address: ArchiveAddress,
-): (NetworkPeriod | UnknownPeriod)[] {
-  return historyOf(archive, address, (record, { from, to, release }) => {
-    const { asn, name } = record.kind === 'network' ? record : { asn: null, name: '' };
-    return [{ from, to, asn, as_name: name === '' ? null : name, release }];
+  { members }: Partition,
+): (MemberPeriod | UnknownPeriod)[] {
+  const valuesOf = (record: FileRecord): readonly (Cell | number)[] => {
+    if (record.kind === 'network') return [record.asn, record.name === '' ? null : record.name];
+    return record.kind === 'label' ? cellsOf(record) : [];
+  };
+  return historyOf(archive, address, (record, { from, to, release }): MemberPeriod[] => {
+    const values = valuesOf(record);
+    return [{ from, to, ...Object.fromEntries(members.map((name, at) => [name, values[at] ?? null])), release }];
   });
 }

@@ -245,6 +245,10 @@ const FORMATS: Record<string, () => Promise<unknown[][]>> = {
       return answerOf({ anycast, kind, operator });
     });
   },
+  'history --kinds': async () => {
+    const lines = (await run('history', '--kinds', '--json', ...IPS)).trim().split('\n');
+    return lines.map((line) => answerOf(JSON.parse(line)));
+  },
   explain: async () => {
     const explained = await explainAll(data, join(data, 'current'), IPS);
     return explained.map(({ kinds, notes }) => {

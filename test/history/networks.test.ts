@@ -6,7 +6,7 @@ import { DAY_MS, dayOf } from '../../src/day.js';
 import { openArchive } from '../../src/history/archive.js';
 import { partitionAt } from '../../src/history/day.js';
 import { openDatabase } from '../../src/history/open.js';
-import { networkPeriodsOf } from '../../src/history/periods.js';
+import { memberPeriodsOf } from '../../src/history/periods.js';
 import type { NetworkRecord } from '../../src/rangefile/layout.js';
 import { NETWORKS } from '../../src/rangefile/partitions.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
@@ -46,7 +46,7 @@ describe('the archive of networks', () => {
       const offsets = Array.from({ length: SIZE }, (_, offset) => offset);
       const tracked = offsets.slice(0, 8);
       const periods = tracked.map((offset) =>
-        networkPeriodsOf(archive, { family: 4, words: Uint32Array.from(SPACES[4].place(offset)) }),
+        memberPeriodsOf(archive, { family: 4, words: Uint32Array.from(SPACES[4].place(offset)) }, NETWORKS),
       );
       for (const { day, world, records } of truth) {
         const file = partitionAt(dataDir, day, NETWORKS);
