@@ -11,7 +11,7 @@ import { ipatlas } from '../support/in-process.js';
 import { freezeClock, killedAt, stepsToKill } from '../support/killed-writer.js';
 import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { temporaryDir } from '../support/release.js';
-import { buildOnce } from '../support/sources.js';
+import { buildOnce, manifestOf } from '../support/sources.js';
 
 giveFolders();
 
@@ -97,15 +97,18 @@ describe('ipatlas build', () => {
     expect(current()).not.toBe(before);
   });
 
-  it('replaces the report if it publishes the same id again', async () => {
+  it('keeps the report if it publishes the current release again, and records who forced it', async () => {
     const file = sources({ one: GOOD });
     await buildOnce(dataDir, file, { asOf: '2026-01-01' });
     const path = join(dataDir, 'current', 'report.json');
     const report = readFileSync(path, 'utf8');
-    writeFileSync(path, report.replace(/"finished": "[^"]*"/, '"finished": "2026-01-01T00:00:00.000Z"'));
     const built = await buildOnce(dataDir, file, { asOf: '2026-01-01', force: true });
     expect(built).toMatchObject({ outcome: 'published', id: JSON.parse(report).release });
-    expect(JSON.parse(readFileSync(path, 'utf8')).finished).not.toBe('2026-01-01T00:00:00.000Z');
+    expect(readFileSync(path, 'utf8')).toBe(report);
+    const { forced } = manifestOf(dataDir);
+    expect(forced).toMatchObject({ by: expect.any(String), refusals: [] });
+    await buildOnce(dataDir, file, { asOf: '2026-01-01', force: true });
+    expect(manifestOf(dataDir).forced).toEqual(forced);
   });
 
   it('stores EU membership as of the given date', async () => {
