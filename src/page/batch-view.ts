@@ -4,7 +4,7 @@ import { button, byId, countDown, countText, element, numberText, percent, sizeT
 import type { Filter } from './entries.js';
 import type { WorldMap } from './map.js';
 import type { FromWorker, ToWorker } from './protocol.js';
-import type { CountryCount, DownloadFormat } from './results.js';
+import type { CountryCount, DownloadFormat, Hiding } from './results.js';
 import { RowTable } from './table.js';
 
 /** Pasted text that is longer than this, in characters, is kept like a file: browsers insert it into a field slowly. */
@@ -150,7 +150,9 @@ export class BatchView {
       else if (text !== '') void this.#useText(text, 'Dropped text');
     });
     for (const format of ['csv', 'jsonl'] as const)
-      byId(format).addEventListener('click', () => this.#send({ do: 'download', format }));
+      byId(format).addEventListener('click', () => {
+        this.#send({ do: 'download', format, hiding: byId<HTMLSelectElement>('hiding').value as Hiding });
+      });
   }
 
   /** Takes a text in place of the text field, in pieces, so that the page stays responsive. */

@@ -1,7 +1,7 @@
 /** What a page and its worker tell each other. */
 import type { Progress } from './batch.js';
 import type { Filter, Order } from './entries.js';
-import type { DownloadFormat, Row } from './results.js';
+import type { DownloadFormat, Hiding, Row } from './results.js';
 
 /** Rows that are sent at once. */
 export const ROWS_PER_BLOCK = 200;
@@ -17,7 +17,7 @@ export type ToWorker =
   /** Selects the rows that are shown; `view` numbers the selection. */
   | { do: 'select'; view: number; filter: Filter; order: Order }
   | { do: 'rows'; view: number; block: number }
-  | { do: 'download'; format: DownloadFormat };
+  | { do: 'download'; format: DownloadFormat; hiding: Hiding };
 
 export type FromWorker =
   | { said: 'progress'; progress: Progress }

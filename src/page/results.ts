@@ -1,4 +1,5 @@
 /** Results of lookups as the page shows them: counts, the rows of a download, steps of color. */
+import { truncatedAddress } from '../address/network.js';
 
 /** A lookup result of the API. */
 export interface Result {
@@ -56,10 +57,16 @@ export function csvField(value: string): string {
   return /[",\r\n;']/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
+/** How a download hides the addresses: not at all, cut to a /24 or /48, or left out. */
+export type Hiding = '' | 'truncate' | 'drop';
+
 /** Returns the fields of a row in a download, in their order. Both formats have the same. */
-function fieldsOf({ line, text, result }: Row): Record<string, string | number | boolean | null> {
-  if (result === undefined) return { line, text, error: 'invalid ip' };
-  return { line, text, ...result };
+function fieldsOf({ line, text, result }: Row, hiding: Hiding): Record<string, string | number | boolean | null> {
+  // A text that is no address may have one in it.
+  if (result === undefined) return { line, text: hiding === '' ? text : null, error: 'invalid ip' };
+  if (hiding === '') return { line, text, ...result };
+  const ip = hiding === 'drop' ? null : truncatedAddress(result.ip);
+  return { line, text: ip, ...result, ip };
 }
 
 /** Returns the names of the fields in their order. */
@@ -73,15 +80,16 @@ export const DOWNLOADS = {
   csv: {
     type: 'text/csv;charset=utf-8',
     head: (columns: string[]): string => `${columns.join(',')}\r\n`,
-    row(row: Row, columns: string[]): string {
-      const fields = fieldsOf(row);
+    row(row: Row, columns: string[], hiding: Hiding = ''): string {
+      const fields = fieldsOf(row, hiding);
       return `${columns.map((name) => csvField(String(fields[name] ?? ''))).join(',')}\r\n`;
     },
   },
   jsonl: {
     type: 'application/x-ndjson',
     head: () => '',
-    row: (row: Row): string => `${JSON.stringify(fieldsOf(row))}\n`,
+    row: (row: Row, _columns: string[] = [], hiding: Hiding = ''): string =>
+      `${JSON.stringify(fieldsOf(row, hiding))}\n`,
   },
 } as const;
 

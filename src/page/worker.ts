@@ -7,7 +7,7 @@ import type { Filter, Order } from './entries.js';
 import { loadKernel } from './package.js';
 import { PageError, problemOf, RequestError } from './problems.js';
 import { type FromWorker, ROWS_PER_BLOCK, type ToWorker } from './protocol.js';
-import { columnsOf, DOWNLOADS, type DownloadFormat, type Row } from './results.js';
+import { columnsOf, DOWNLOADS, type DownloadFormat, type Hiding, type Row } from './results.js';
 import { batchSize, isAbort, lookUpBatch, setBase, untilAborted } from './service.js';
 
 /** How often progress is told, in milliseconds. */
@@ -107,13 +107,13 @@ function sendRows(block: number): void {
   tell({ said: 'rows', view: view.number, block, rows });
 }
 
-function download(format: DownloadFormat): void {
+function download(format: DownloadFormat, hiding: Hiding): void {
   const { type, head, row } = DOWNLOADS[format];
   const columns = columnsOf(networks !== undefined);
   const parts = [head(columns)];
   for (let at = 0; at < selected.length; at += ROWS_PER_PART) {
     const places = selected.subarray(at, at + ROWS_PER_PART);
-    parts.push(Array.from(places, (place) => row(withNetwork(batch!.entries.row(place)), columns)).join(''));
+    parts.push(Array.from(places, (place) => row(withNetwork(batch!.entries.row(place)), columns, hiding)).join(''));
   }
   tell({ said: 'file', format, file: new Blob(parts, { type }) });
 }
@@ -144,7 +144,7 @@ globalThis.addEventListener('message', ({ data }: MessageEvent<ToWorker>) => {
       if (data.view === view.number) sendRows(data.block);
       break;
     case 'download':
-      download(data.format);
+      download(data.format, data.hiding);
       break;
   }
 });

@@ -332,6 +332,9 @@ describe.skipIf(!hasChromium())('the pages', () => {
       .map((line) => JSON.parse(line));
     expect(json[3]).toMatchObject({ text: '2a00::1', ip: '2a00:0000:0000:0000:0000:0000:0000:0001' });
     expect(json[5]).toEqual({ line: 6, text: hostile, error: 'invalid ip' });
+    await page.selectOption('#hiding', 'truncate');
+    expect(await downloadOf(page, '#jsonl')).toMatch(/^\{"line":1,"text":"8\.8\.8\.0","ip":"8\.8\.8\.0",/);
+    await page.selectOption('#hiding', '');
     // The networks are loaded when they are wanted.
     expect(requests.filter((url) => url.includes('networks'))).toEqual([]);
     await page.check('#networks');

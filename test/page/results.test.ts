@@ -1,16 +1,29 @@
 import { parse } from 'csv-parse/sync';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { networkOf, truncatedAddress } from '../../src/address/network.js';
 import { answerHtml } from '../../src/page/answer.js';
-import { columnsOf, csvField, DOWNLOADS, LEVELS, levelOf, levelStarts, type Row } from '../../src/page/results.js';
+import {
+  columnsOf,
+  csvField,
+  DOWNLOADS,
+  type Hiding,
+  LEVELS,
+  levelOf,
+  levelStarts,
+  type Row,
+} from '../../src/page/results.js';
+import { ipatlas } from '../support/in-process.js';
+import { addressesIn, addressesNear } from '../support/near-addresses.js';
+import { SMALL_WORLD } from '../support/release.js';
+
+const rows: Row[] = [
+  { line: 1, text: '8.8.8.8', result: { ip: '8.8.8.8', country: 'United States', country_code: 'US', is_eu: false } },
+  { line: 2, text: '10.0.0.1', result: { ip: '10.0.0.1', country: null, country_code: null, is_eu: false } },
+  { line: 7, text: '=HYPERLINK("http://evil.example")', result: undefined },
+];
 
 describe('the rows of a download', () => {
-  const rows: Row[] = [
-    { line: 1, text: '8.8.8.8', result: { ip: '8.8.8.8', country: 'United States', country_code: 'US', is_eu: false } },
-    { line: 2, text: '10.0.0.1', result: { ip: '10.0.0.1', country: null, country_code: null, is_eu: false } },
-    { line: 7, text: '=HYPERLINK("http://evil.example")', result: undefined },
-  ];
-
   it('are CSV and JSON lines with the line of the input', () => {
     const { csv, jsonl } = DOWNLOADS;
     const csvOf = (all: Row[], columns: string[]): string =>
@@ -27,7 +40,7 @@ describe('the rows of a download', () => {
         '1,8.8.8.8,8.8.8.8,United States,US,false,15169,"Google, LLC",\r\n' +
         `7,"'=HYPERLINK(""http://evil.example"")",,,,,,,invalid ip\r\n`,
     );
-    expect(rows.map(jsonl.row).map((line) => JSON.parse(line))).toEqual([
+    expect(rows.map((row) => jsonl.row(row)).map((line) => JSON.parse(line))).toEqual([
       { line: 1, text: '8.8.8.8', ...rows[0]!.result },
       { line: 2, text: '10.0.0.1', ...rows[1]!.result },
       { line: 7, text: '=HYPERLINK("http://evil.example")', error: 'invalid ip' },
@@ -47,6 +60,25 @@ describe('the rows of a download', () => {
       expect(cells.map(([name, value]) => [name, String(value).replace(/^'/, '')])).toEqual(texts);
     }
   });
+});
+
+it('addresses in a download are cut as ipatlas redact cuts them, or left out', async () => {
+  const cidrs = SMALL_WORLD.map(([cidr]) => cidr);
+  const addresses = fc.sample(fc.oneof(addressesIn([...cidrs, '::/0']), addressesNear(cidrs)), 400);
+  const { stdout } = await ipatlas(['redact', '--format', 'list', '--redact', 'truncate'], {
+    input: `${addresses.join('\n')}\n`,
+  });
+  const canonical = (text: string): string => networkOf(text, 128);
+  expect(addresses.map((address) => canonical(truncatedAddress(address) ?? ''))).toEqual(
+    stdout.trimEnd().split('\n').map(canonical),
+  );
+  const row = (hiding: Hiding) => rows.map((row) => JSON.parse(DOWNLOADS.jsonl.row(row, [], hiding)));
+  const known = { country: 'United States', country_code: 'US', is_eu: false };
+  expect(row('truncate')[0]).toEqual({ line: 1, text: '8.8.8.0', ip: '8.8.8.0', ...known });
+  expect(row('drop')[0]).toEqual({ line: 1, text: null, ip: null, ...known });
+  for (const hiding of ['truncate', 'drop'] as const)
+    expect(row(hiding)[2]).toEqual({ line: 7, text: null, error: 'invalid ip' });
+  expect(DOWNLOADS.csv.row(rows[0]!, columnsOf(false), 'drop')).toBe('1,,,United States,US,false,\r\n');
 });
 
 describe('a field of CSV', () => {

@@ -158,7 +158,8 @@ ${hasNetworks ? html`<label class="check"><input type="checkbox" id="networks" d
 <div class="results">
 <div class="panel rows">
 <div class="bar-row"><div id="chips" class="chips" role="group" aria-label="Rows to show"></div>
-<div class="downloads"><span id="shown"></span>: <button type="button" id="csv" class="link">CSV</button> <button type="button" id="jsonl" class="link">JSON lines</button></div></div>
+<div class="downloads"><span id="shown"></span>: <button type="button" id="csv" class="link">CSV</button> <button type="button" id="jsonl" class="link">JSON lines</button>
+<label>addresses <select id="hiding" autocomplete="off"><option value="">as they are</option><option value="truncate">cut to /24, /48</option><option value="drop">left out</option></select></label></div></div>
 <div id="table"></div>
 </div>
 <div class="panel places">
