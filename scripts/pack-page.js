@@ -24,30 +24,37 @@ const slimLogs = {
   },
 };
 
+/** What the page never calls: it hides no addresses, adds no members and counts no networks. */
+const UNCALLED = /\/(package-root|address-cipher|redaction|inline|rows|country\/(continents|memberships))\.js$/;
+
 /** Files of the commands that read the package's files, and what the page has in their place; what it never calls is empty. */
 const replaced = {
   name: 'replaced',
   resolveId(id) {
     if (id === 'node:string_decoder') return { id, external: true };
     if (/\/(?:known-logs|kernel\/module)\.js$/.test(id)) return join(source, 'package.ts');
-    return /^node:/.test(id) || /\/(package-root|address-cipher|redaction|inline)\.js$/.test(id)
-      ? { id: `\0${id}`, moduleSideEffects: false }
-      : undefined;
+    return /^node:/.test(id) || UNCALLED.test(id) ? { id: `\0uncalled ${id}`, moduleSideEffects: false } : undefined;
   },
   load(id) {
-    if (!id.startsWith('\0') || !/node:|package-root|address-cipher|redaction|inline/.test(id)) return undefined;
+    if (!id.startsWith('\0uncalled ')) return undefined;
     const unused = [
       'readFileSync',
       'endianness',
       'packageFile',
       'addressCipher',
+      'asNumbers',
       'bracketTemplate',
+      'columnValues',
+      'continentTable',
+      'countedNetworks',
       'inlineFormat',
+      'isInEea',
+      'membershipDays',
       'parseTemplate',
+      'readMemberships',
     ];
     const constants = unused.map((name) => `${name} = undefined`).join(', ');
-    // No option of the page hides addresses.
-    return `export const ${constants}; export function parseRedaction() {}`;
+    return `export const ${constants}; export function parseRedaction() {}; export function placeRows() {}`;
   },
 };
 
