@@ -11,6 +11,8 @@ export const SLACK_BYTES = 128;
 
 /** Values from which on a batch is looked up: enough for the lookups to wait for memory together. */
 export const BATCH_VALUES = 64;
+/** The same if their addresses are encrypted: one call encrypts those of a batch. */
+export const CIPHER_VALUES = 512;
 
 /** Most lines of objects that end in one vector of 64 bytes: the shortest is `{}` and its newline. A batch may exceed its limit by them. */
 export const VECTOR_LINES = 22;

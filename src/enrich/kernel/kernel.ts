@@ -211,7 +211,7 @@ export class Kernel {
       // A copy, because OpenSSL takes no memory that threads share.
       encrypt: (at: number, count: number) => {
         const room = new Uint8Array(layout.memory.buffer, at, ADDRESS_BYTES * count);
-        const addresses = Uint8Array.from(room);
+        const addresses = room.slice();
         if (cipher) cipher(addresses);
         room.set(addresses);
       },

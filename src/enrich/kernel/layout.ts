@@ -341,6 +341,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     unset: hasUnset(input) ? UNSET.charCodeAt(0) : abi.NO_COLUMN,
     shape: plan.place(firstShape(input, tree.fieldTargets.length)),
     fieldCount: fields.length,
+    batchValues: batchValues(options),
     valueCount: tree.fieldTargets.length,
     fieldTargets: plan.place(Uint32Array.from(tree.fieldTargets)),
     fieldSteps: placeSteps(
@@ -416,6 +417,11 @@ function hasSpans({ redaction, inline, extracts }: EnrichOptions): boolean {
   return (redaction ?? inline ?? extracts) !== undefined;
 }
 
+/** Returns the values from which on a batch is looked up. */
+function batchValues({ redaction }: EnrichOptions): number {
+  return redaction?.key === undefined ? abi.BATCH_VALUES : abi.CIPHER_VALUES;
+}
+
 function placeHiding(plan: MemoryPlan, options: EnrichOptions, longestInsert: number): Settings {
   const { redaction, inline, extracts, input = JSON_LINES } = options;
   if (inline !== undefined) return { hides: abi.HIDE_INLINE, growth: growthOf(options, longestInsert) };
@@ -453,7 +459,7 @@ function reserveAreas(
   resultCount: number,
   options: EnrichOptions,
 ): Settings {
-  const lines = abi.BATCH_VALUES + abi.VECTOR_LINES;
+  const lines = batchValues(options) + abi.VECTOR_LINES;
   // A batch is full by its fields; a line can have a date and other values besides.
   const values = lines * fieldTargets.length;
   const isHiding = hasSpans(options);

@@ -3,7 +3,7 @@
  * parsed (values.ts), then all are looked up (lookup.ts), then all lines are put out. A lookup mostly waits for memory, and
  * this way many wait together.
  */
-import { BATCH_VALUES, FORMAT_JSON, HIDE_EXTRACT, HIDE_INLINE, INSERT_BYTES, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK, SPAN_BYTES } from '../abi';
+import { FORMAT_JSON, HIDE_EXTRACT, HIDE_INLINE, INSERT_BYTES, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK, SPAN_BYTES } from '../abi';
 import { isBlank, NEWLINE } from './ascii';
 import { hideLines, isUnsearched } from './hide';
 import { hasRequiredObjects, putObject } from './inner';
@@ -11,6 +11,7 @@ import { locateBatch, putInvalid } from './locate';
 import { isCountry, keptOfValue } from './lookup';
 import { putInsert, putKeptMembers, putMembers } from './members';
 import {
+  batchValues,
   createsObjects,
   fieldCount,
   fieldTargets,
@@ -75,7 +76,7 @@ export function startBatch(): void {
 
 /** Returns whether the batch must be flushed. It has room for the lines of one more vector than this allows. */
 @inline export function isBatchFull(): bool {
-  return lineCount * fieldCount >= <u32>BATCH_VALUES;
+  return lineCount * fieldCount >= batchValues;
 }
 
 /**

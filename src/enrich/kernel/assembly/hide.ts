@@ -342,7 +342,7 @@ function searchRest(line: usize, span: usize): void {
 
 /** The lines of which all are searched for other addresses, and of how many of the others one is. */
 const SEARCHED_LINES: u32 = 1024;
-const SEARCHED_SHARE: u32 = 16;
+const SEARCHED_SHARE: u32 = 64;
 let lineCount: u32 = 0;
 
 /**
@@ -505,16 +505,21 @@ function putReplacement(span: usize): void {
   return bits == 0 ? 0 : <u64>-1 << <u64>(64 - bits);
 }
 
+/** Returns whether an address has a colon: one of IPv6 has it in its first five bytes. */
+@inline function hasColon(start: usize, end: usize): bool {
+  const colons = <u32>i8x16.bitmask(i8x16.eq(v128.load(start), i8x16.splat(<i8>COLON)));
+  return (colons & (((<u32>1) << min<u32>(<u32>(end - start), 16)) - 1)) != 0;
+}
+
 function putTruncated(span: usize): void {
   const start: usize = load<u32>(span);
   const end: usize = load<u32>(span, SPAN_END);
-  const isDotted = hasByte(start, end, DOT);
   let first = load<u64>(span, SPAN_HIGH);
   let last = load<u64>(span, SPAN_LOW);
   let bits = cut6;
   if (load<u32>(span, SPAN_FAMILY) == IPV4) {
     last &= mask(32 + cut4);
-    if (!hasByte(start, end, COLON)) {
+    if (!hasColon(start, end)) {
       putIPv4(<u32>last);
       return;
     }
@@ -527,7 +532,7 @@ function putTruncated(span: usize): void {
   first &= mask(min(bits, 64));
   last &= mask(bits > 64 ? bits - 64 : 0);
   // An IPv4 address at the end stays dotted.
-  putIPv6(first, last, isDotted && bits >= 96);
+  putIPv6(first, last, bits >= 96 && hasByte(start, end, DOT));
 }
 
 function putEncrypted(span: usize): void {

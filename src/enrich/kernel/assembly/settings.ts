@@ -83,6 +83,8 @@ export function setDelimiter(byte: u32): void {
 export let shape: usize = 0;
 
 export let fieldCount: u32 = 0;
+/** Values from which on a batch is looked up. */
+export let batchValues: u32 = 0;
 /** The number of values of a line: the fields, with history the date after them, and the other places of fields. */
 export let valueCount: u32 = 0;
 /** For each value, the target of its path in the key tree, 4 bytes each. */

@@ -36,9 +36,8 @@ let wanted: u32 = 0;
   wanted = wantedColumn();
 }
 
-/** Starts a record: it has no value of the one before. */
+/** Starts a record. */
 @inline function startRecord(at: usize): void {
-  for (target = 0; target < wantedCount; target++) store<u32>(valueOffsets + (<usize>target << 2), 0);
   target = 0;
   wanted = wantedColumn();
   if (wanted == 0) noteCell(at);
@@ -122,6 +121,9 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
       separators &= ~((newline << 1) - 1);
       noteCells(vector, delimiters, column);
       column += <u32>popcnt(delimiters);
+
+      // A short record has no value of the one before.
+      for (; target < wantedCount; target++) store<u32>(valueOffsets + (<usize>target << 2), 0);
 
       const at = vector + <usize>ctz(newline);
       // Only a newline of the input makes a carriage return part of the line ending.
