@@ -84,10 +84,10 @@ export function isClientName(name: string, names: AddressNames): boolean {
   return placeOf(name, tableOf(names).client) !== undefined;
 }
 
-/** Returns whether a field is that of what writes or carries a message beside it. */
-export function isShipper(path: string, { shipper, client }: AddressNames): boolean {
+/** Returns whether a field is that of what writes or carries a message beside it; `isSure`: or a name of the client that may be. */
+export function isShipper(path: string, { shipper, client }: AddressNames, isSure: boolean): boolean {
   const keys = keysOf(path.slice(-MAX_NAME)).map(plainName);
-  if (keys.length === 1 && shipper.includes(keys[0]!)) return true;
+  if (isSure && keys.length === 1 && shipper.includes(keys[0]!)) return true;
   const parts = [...keys, ...wordsOf(path.slice(-MAX_NAME))];
   return (
     parts.some((part) => shipper.includes(part)) && parts.every((part) => !client.includes(part) || BARE.test(part))

@@ -6,7 +6,7 @@ import type { FormatName } from './choices.js';
 import type { DetectedFields } from './detection.js';
 import { type PathStep, splitAlternatives } from './field-path.js';
 import { cutJson, isObject, jsonOf, topValues } from './json-text.js';
-import { addressesIn, addressesOf } from './sample-reader.js';
+import { addressesIn, addressesOf, findIn } from './sample-reader.js';
 import { cellsOf, rowsOf } from './table-text.js';
 
 /** What flags say: it is kept. */
@@ -30,12 +30,13 @@ const MAX_PATHS = 20_000;
 const MAX_ALTERNATIVES = 8;
 const words = new Uint32Array(4);
 
-/** The values of a field: how many there are, how many are addresses, with --lenient only, and how many have one in their text. */
+/** The values of a field: how many there are, how many are addresses, with --lenient only, and how many have one in their text, that of a client. */
 interface Values {
   all: number;
   addresses: number;
   lenient: number;
   texts: number;
+  clients: number;
   publics: number;
 }
 
@@ -55,7 +56,7 @@ class Fields {
 
   /** Adds a value. One that says that there is none counts as none. */
   add(path: string, value: string): void {
-    const one = this.#values.get(path) ?? { all: 0, addresses: 0, lenient: 0, texts: 0, publics: 0 };
+    const one = this.#values.get(path) ?? { all: 0, addresses: 0, lenient: 0, texts: 0, clients: 0, publics: 0 };
     if (one.all === 0 && this.#values.size >= MAX_PATHS) return;
     this.#values.set(path, one);
     const trimmed = value.trim();
@@ -68,7 +69,7 @@ class Fields {
   #count(): void {
     const addresses = addressesOf(this.#added.map(([, value]) => value));
     const texts = this.#added.filter((_, at) => addresses[at] === undefined);
-    const inTexts = addressesIn(texts.map(([, value]) => value));
+    const inTexts = findIn(texts.map(([, value]) => value));
     this.#added.forEach(([one, value], at) => {
       const address = addresses[at];
       if (address === undefined) return;
@@ -77,10 +78,11 @@ class Fields {
       if (isPublicAddress(address)) one.publics++;
     });
     texts.forEach(([one], at) => {
-      const [address] = inTexts[at]!;
-      if (address === undefined) return;
+      const [first] = inTexts[at]!;
+      if (first === undefined) return;
       one.texts++;
-      if (isPublicAddress(address)) one.publics++;
+      if (inTexts[at]!.some(({ isClient }) => isClient)) one.clients++;
+      if (isPublicAddress(first.text)) one.publics++;
     });
   }
 
@@ -93,14 +95,19 @@ class Fields {
     this.#count();
     const all = [...this.#values].map(([path, values]) => ({ path, ...values, rank: rankOf(path, names) }));
     const messages = all.filter(({ path, texts }) => texts > 0 && isMessage(path, names));
-    // A shipper's name is the machine's beside a message.
-    for (const one of all) {
-      if (messages.length > 0 && one.rank < RANKS.machine && isShipper(one.path, names)) one.rank = RANKS.machine;
-    }
-    const remarks = all.filter(
-      ({ path, texts, ...one }) =>
-        texts > 0 && texts >= LEAST_SHARE * one.all && names.remark.includes(lastNameOf(path)),
+    const { client: _, ...labels } = names.labels;
+    const texts = all.filter(
+      (one) => one.texts > 0 && one.rank <= RANKS.untrusted && (takesTexts || !isLabelled(one.path, labels)),
     );
+    const isFull = (one: Ranked): boolean => one.texts >= LEAST_SHARE * one.all && !isLabelled(one.path, labels);
+    const ofClients = texts.filter((one) => one.clients >= LEAST_SHARE * one.all && isFull(one));
+    const remarks = texts.filter(
+      (one) => ofClients.includes(one) || (isFull(one) && names.remark.includes(lastNameOf(one.path))),
+    );
+    // A shipper's name is the machine's beside a message.
+    const isBeside = (path: string): boolean =>
+      (messages.length > 0 || remarks.length > 0) && isShipper(path, names, messages.length > 0);
+    for (const one of all) if (one.rank < RANKS.machine && isBeside(one.path)) one.rank = RANKS.machine;
     const isText = (one: Ranked): boolean => messages.includes(one) && one.addresses < LEAST_SHARE * one.all;
     const holders = all.filter((one) => {
       const least = one.rank < RANKS.unnamed ? LEAST_CLIENT_SHARE : LEAST_SHARE;
@@ -122,6 +129,7 @@ class Fields {
     const roles = [RANKS.unnamed - 1, RANKS.unnamed, RANKS.untrusted];
     for (const role of roles) {
       const group = holders.filter(({ rank }) => (role < RANKS.unnamed ? rank <= role : rank === role));
+      if (role === RANKS.unnamed && ofClients.length > 0) break;
       if (group.length > 0) return result(inOrder(group, names));
     }
     // Beside no message, the name of a host says what the record is about.
@@ -129,11 +137,7 @@ class Fields {
       ({ path, rank }) => rank === RANKS.machine && names.shipper.includes(plainName(path)),
     );
     if (messages.length === 0 && remarks.length === 0 && shipper !== undefined) return result([shipper]);
-    const { client: _, ...labels } = names.labels;
-    const texts = all.filter(
-      (one) => one.texts > 0 && one.rank <= RANKS.untrusted && (takesTexts || !isLabelled(one.path, labels)),
-    );
-    const found = [messages, takesTexts ? texts : remarks].find((one) => one.length > 0);
+    const found = [messages, ofClients, takesTexts ? texts : remarks].find((one) => one.length > 0);
     const longest = (list: Ranked[]): Ranked | undefined => list.sort((a, b) => b.texts - a.texts)[0];
     if (found !== undefined) return result([longest([...found])!], true);
     // A field that is named as the client has names of hosts or of services only: the other end is not the client.

@@ -1,4 +1,5 @@
 /** Finds the addresses in texts of the beginning of an input, whose format is not known yet, with the readers of the kernel. */
+import * as abi from './kernel/abi.js';
 import { AddressLocator } from './locate.js';
 import { parseEnrichOptions, type RequestedOptions } from './options.js';
 import { publicRanges } from './public-ranges.js';
@@ -6,10 +7,16 @@ import { publicRanges } from './public-ranges.js';
 /** Longest text in bytes; a longer one has no address. */
 const MAX_TEXT_BYTES = 1_048_576;
 
+/** An address in a text, and whether what precedes it says that it is the client's. */
+interface FoundAddress {
+  text: string;
+  isClient: boolean;
+}
+
 /** Returns a function that returns the addresses of each of some texts. */
-function finder(requested: RequestedOptions): (texts: readonly string[]) => string[][] {
+function finder(requested: RequestedOptions): (texts: readonly string[]) => FoundAddress[][] {
   let locator: AddressLocator | undefined;
-  let found = new Map<number, string[]>();
+  let found = new Map<number, FoundAddress[]>();
   return (texts) => {
     if (texts.length === 0) return [];
     locator ??= new AddressLocator(
@@ -20,7 +27,10 @@ function finder(requested: RequestedOptions): (texts: readonly string[]) => stri
           const first = addresses.filter(({ isRangeEnd }) => !isRangeEnd);
           found.set(
             line - 1,
-            first.map(({ from, to }) => bytes.toString('utf8', from - offset, to - offset)),
+            first.map(({ from, to, role }) => ({
+              text: bytes.toString('utf8', from - offset, to - offset),
+              isClient: role <= abi.ROLE_CLIENT,
+            })),
           );
         }
       },
@@ -35,12 +45,17 @@ function finder(requested: RequestedOptions): (texts: readonly string[]) => stri
   };
 }
 
-/** Returns the addresses that each text has anywhere, as with `--format text`. */
-export const addressesIn = finder({ format: 'text', pick: 'first' });
+/** Finds the addresses that each text has anywhere, as with `--format text`. */
+export const findIn = finder({ format: 'text' });
+
+/** Returns them as texts. */
+export function addressesIn(texts: readonly string[]): string[][] {
+  return findIn(texts).map((found) => found.map(({ text }) => text));
+}
 
 const elementsOf = finder({ format: 'list', lenient: true });
 
 /** Returns the address that each text is, as with `--lenient`; undefined for those that are none. */
 export function addressesOf(texts: readonly string[]): (string | undefined)[] {
-  return elementsOf(texts).map(([first]) => first);
+  return elementsOf(texts).map(([first]) => first?.text);
 }

@@ -45,6 +45,9 @@ describe('findFields', () => {
     ['{"host":"1.1.1.1","lines":["x","from 8.8.8.8"]}\n', "--format jsonl --field 'lines[]' --in-text"],
     ['{"host":"1.1.1.1","stderr":"from 8.8.8.8"}\n', '--format jsonl --field stderr --in-text'],
     ['{"x":["at 8.8.8.8"],"url":"http://1.1.1.1/a"}\n', "--format jsonl --field 'x[]' --in-text"],
+    ['{"machine_ip":"1.1.1.1","description":"seen 8.8.8.8"}\n', '--format jsonl --field description --in-text'],
+    ['{"key":"1.1.1.1","value":"from 8.8.8.8"}\n', '--format jsonl --field value --in-text'],
+    ['{"key":"8.8.8.8","value":"seen 1.1.1.1"}\n', '--format jsonl --field key'],
     ['At [UTC],Host,Content\n1,1.1.1.1,from 8.8.8.8\n', '--format csv --field Content --in-text'],
     ['{"actorIpAddress":"8.8.8.8"}\n{"ClientIP":"::1"}\n', "--format jsonl --field 'ClientIP|actorIpAddress'"],
     // The other end is not the client, whose names are names of hosts.
