@@ -126,6 +126,17 @@ function pointsOf(sampled: readonly SampledRow[]): Point[] {
   return points.filter(({ address }, i) => address !== points[i - 1]?.address);
 }
 
+/** Returns the index of the first address of an ascending column that is not below another one. */
+function firstFrom(column: Uint32Array, address: Uint32Array, index: number, words: number): number {
+  let low = 0;
+  for (let high = column.length / words; low < high; ) {
+    const middle = (low + high) >> 1;
+    if (compareAddresses(column, middle, address, index, words) < 0) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
 /** A range whose meaning is fixed, as numbers and as words. */
 interface FixedWords {
   range: FixedRange;
@@ -237,16 +248,22 @@ export class ExpectedAnswers {
   #expectedAt(partition: Partition, family: Family, points: readonly Point[]): Expectation[] {
     if (points.length === 0) return [];
     const words = addressWords(family);
+    const column = new Uint32Array(points.length * words);
+    for (const [at, point] of points.entries()) column.set(point.words, at * words);
     for (const part of this.#parts) {
       if (part.partition !== partition) continue;
       const { source, answerOf, space } = part;
       const { first, last, value, count } = part.ranges.find((ranges) => ranges.family === family)!;
-      let i = 0;
-      const addRow = ({ rows }: Point): void => {
-        const range = { first: numberOf(first, i * words, words), last: numberOf(last, i * words, words) };
-        if (space.contains(family, range)) rows.push({ ...range, source, answer: answerOf(value[i]!) });
-      };
-      for (; i < count; i++) eachInside(points, first, last, i, addRow);
+      // Rows are mostly in ascending order: the search goes on from the row before.
+      let start = 0;
+      for (let i = 0; i < count; i++) {
+        if (i > 0 && compareAddresses(first, i, first, i - 1, words) < 0) start = firstFrom(column, first, i, words);
+        while (start < points.length && compareAddresses(column, start, first, i, words) < 0) start++;
+        for (let at = start; at < points.length && compareAddresses(column, at, last, i, words) <= 0; at++) {
+          const range = { first: numberOf(first, i * words, words), last: numberOf(last, i * words, words) };
+          if (space.contains(family, range)) points[at]!.rows.push({ ...range, source, answer: answerOf(value[i]!) });
+        }
+      }
     }
     for (const { range, first, last } of this.#fixed) {
       if (range.family === family) eachInside(points, first, last, 0, ({ fixed }) => fixed.push(range));

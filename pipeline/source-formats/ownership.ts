@@ -73,8 +73,12 @@ export class NetworkTable {
   }
 }
 
+/** A name that is clean: words of printable ASCII. */
+const PLAIN_NAME = /^[!-~]+(?: [!-~]+)*$/;
+
 /** Returns the name of a network in one line of at most MAX_NETWORK_NAME characters, without control characters. */
 function cleanName(name: string): string {
+  if (name.length <= MAX_NETWORK_NAME && PLAIN_NAME.test(name)) return name;
   const line = name.replace(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ').trim();
   return [...line].slice(0, MAX_NETWORK_NAME).join('').trimEnd();
 }
