@@ -1,15 +1,18 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import ipaddr from 'ipaddr.js';
-import { afterEach, describe, expect, test } from 'vitest';
-import { loadReference, readReference, type SpecialRange } from '../../pipeline/config/reference.js';
-import { embeddedIPv4 } from '../../src/address/embedded.js';
+import { describe, expect, test } from 'vitest';
+import { readConfigTable, refuseProblems } from '../../pipeline/config/csv-table.js';
+import { loadReference, reasonIn, type SpecialRange } from '../../pipeline/config/reference.js';
+import { EMBEDDED_SCHEMES, embeddedIPv4 } from '../../src/address/embedded.js';
 import { formatIPv4, formatIPv6 } from '../../src/address/format.js';
 import { parseAddress } from '../../src/address/parse.js';
 import { REASONS } from '../../src/country/assignment.js';
+import { isDate } from '../../src/country/country.js';
 import { packageFile } from '../../src/package-root.js';
+import { parseCidr } from '../../src/range/cidr.js';
+import { temporaryDir } from '../support/release.js';
 
 const reference = loadReference();
 
@@ -252,142 +255,118 @@ describe('files', () => {
     expect(text).not.toContain('\r');
     expect(text.endsWith('\n')).toBe(true);
   });
+});
 
-  let folder = '';
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+describe('tables', () => {
+  const rowsOf = <Column extends string>(name: string, columns: readonly Column[]) => {
+    const { rows, problems } = readConfigTable(packageFile(`data/reference/${name}.csv`), columns);
+    expect(problems).toEqual([]);
+    return rows.map(({ cells }) => cells);
+  };
+  /** Expects cells that differ and are not empty. */
+  const expectKeys = (cells: readonly string[]): void => {
+    expect(cells).not.toContain('');
+    expect(cells.filter((cell, i) => cells.indexOf(cell) !== i)).toEqual([]);
+  };
+  const parses = (ip: string): boolean => parseAddress(ip, new Uint32Array(4)) !== 0;
+  const countries = rowsOf('countries', ['code', 'name']);
+  const codes = countries.map(({ code }) => code);
 
-  /** Returns a copy of the tables with one more row, or with one text replaced. */
-  function altered(file: string, change: (text: string) => string): string {
-    folder = mkdtempSync(path.join(tmpdir(), 'ipatlas-reference-'));
-    cpSync(packageFile('data/reference'), folder, { recursive: true });
-    const target = path.join(folder, file);
-    writeFileSync(target, change(readFileSync(target, 'utf8')));
-    return folder;
-  }
+  test('countries have a code and a name of their own', () => {
+    expectKeys(codes);
+    expectKeys(countries.map(({ name }) => name));
+    for (const code of codes) expect(code).toMatch(/^[A-Z]{2}$/);
+  });
 
-  // file, a row to append, what the message must say
-  test.each([
-    ['countries.csv', 'us,Small', 'code "us": write two capital letters'],
-    ['countries.csv', 'USA,Three', 'code "USA": write two capital letters'],
-    ['countries.csv', 'US,Twice', 'code US is listed twice'],
-    ['countries.csv', 'QQ,France', 'name France is listed twice'],
-    ['countries.csv', 'QQ,', 'name is empty'],
-    ['countries.csv', 'QQ', '1 cells under 2 columns'],
-    ['countries.csv', 'QQ,Q,Q', '3 cells under 2 columns'],
-    ['eu-membership.csv', 'QQ,2030-01-01,,Treaty', 'code "QQ" is not in countries.csv'],
-    ['eu-membership.csv', 'NO,2030-02-30,,Treaty', '"2030-02-30": write a day as YYYY-MM-DD'],
-    ['eu-membership.csv', 'NO,2030-01-01,soon,Treaty', '"soon": write a day as YYYY-MM-DD'],
-    ['eu-membership.csv', 'NO,,,Treaty', '"": write a day as YYYY-MM-DD'],
-    ['eu-membership.csv', 'NO,2030-01-01,2030-01-01,Treaty', 'until 2030-01-01 is not after from 2030-01-01'],
-    ['eu-membership.csv', 'NO,2030-01-01,,', 'basis is empty'],
-    ['eu-membership.csv', 'DE,2030-01-01,,Treaty', 'DE: overlaps the membership from 1958-01-01'],
-    ['eu-membership.csv', 'GB,2020-01-31,,Treaty', 'GB: overlaps the membership from 1973-01-01'],
-    ['country-aliases.csv', 'QX,QQ,note', 'code "QQ" is not in countries.csv'],
-    ['country-aliases.csv', 'DE,AT,note', 'alias DE is itself a code of countries.csv'],
-    ['country-aliases.csv', 'UK,FR,note', 'alias "UK" is listed twice'],
-    ['country-aliases.csv', 'qx,FR,note', 'alias "qx": write it in upper case'],
-    ['country-aliases.csv', 'QX,FR,', 'note is empty'],
-    ['special-purpose.csv', '10.0.0.1/8,private,,over,n,RFC 1,r', 'prefix "10.0.0.1/8" is not a CIDR block'],
-    ['special-purpose.csv', '11.0.0.0,private,,over,n,RFC 1,r', 'prefix "11.0.0.0" is not a CIDR block'],
-    ['special-purpose.csv', '10.0.0.0/8,private,,over,n,RFC 1,r', 'prefix 10.0.0.0/8 is already on line'],
-    ['special-purpose.csv', 'FE80:0::/10,private,,over,n,RFC 1,r', 'prefix FE80:0::/10 is already on line'],
-    [
-      'special-purpose.csv',
-      '11.0.0.0/8,secret,,over,n,RFC 1,r',
-      'write either a known reason or a known embedded scheme',
-    ],
-    ['special-purpose.csv', '11.0.0.0/8,,,over,n,RFC 1,r', 'write either a known reason or a known embedded scheme'],
-    [
-      'special-purpose.csv',
-      '2003::/16,private,6to4,over,n,RFC 1,r',
-      'write either a known reason or a known embedded scheme',
-    ],
-    [
-      'special-purpose.csv',
-      '2003::/16,,isatap,over,n,RFC 1,r',
-      'write either a known reason or a known embedded scheme',
-    ],
-    ['special-purpose.csv', '11.0.0.0/8,,6to4,under,n,RFC 1,r', 'embedded is for IPv6 only'],
-    ['special-purpose.csv', '11.0.0.0/8,private,,beside,n,RFC 1,r', 'layer "beside": write over or under'],
-    ['special-purpose.csv', '11.0.0.0/8,private,,over,,RFC 1,r', 'name is empty'],
-    ['special-purpose.csv', '11.0.0.0/8,private,,over,n,,r', 'rfc is empty'],
-    ['sentinels.csv', '1.2.3,US,why', 'ip "1.2.3" is not an address'],
-    ['sentinels.csv', '8.8.8.8,US,why', 'ip 8.8.8.8 is listed twice'],
-    ['sentinels.csv', '8.8.8.9,UK,why', 'expected "UK" is neither a code'],
-    ['sentinels.csv', '8.8.8.9,reason:secret,why', 'expected "reason:secret" is neither a code'],
-    ['sentinels.csv', '8.8.8.9,US,', 'why is empty'],
-    ['sentinels.csv', '8.8.8.9,"US,why', 'Quote Not Closed'],
-  ])('%s with the row %j is refused: %s', (file, row, message) => {
-    const at = altered(file, (text) => `${text}${row}\n`);
-    const line = readFileSync(path.join(at, file), 'utf8').split('\n').length - 1;
-    let problem: unknown;
-    try {
-      readReference(at);
-    } catch (error) {
-      problem = error;
+  test.each(['eu-membership', 'eea-membership'])('%s: days of countries, without overlaps', (name) => {
+    const rows = rowsOf(name, ['code', 'from', 'until', 'basis']);
+    for (const { code, from, until, basis } of rows) {
+      expect(codes).toContain(code);
+      expect(basis).not.toBe('');
+      expect([from, ...(until === '' ? [] : [until])].every(isDate), code).toBe(true);
+      expect(until === '' || from < until, code).toBe(true);
+      const overlapping = rows.filter(
+        (other) =>
+          other.code === code && (until === '' || other.from < until) && (other.until === '' || from < other.until),
+      );
+      expect(overlapping).toHaveLength(1);
     }
-    expect(problem).toMatchObject({ code: 'E_CONFIG', exitCode: 2 });
-    const { message: got } = problem as Error;
-    expect(got).toContain(message);
-    // A quote that is never closed is noticed at the end of the file, one line later.
-    const lines = message === 'Quote Not Closed' ? [line, line + 1] : [line];
-    expect(lines.map((number) => `${path.join(at, file)}:${number}: `).some((place) => got.startsWith(place))).toBe(
-      true,
-    );
   });
 
-  // file, change, what the message must say
-  test.each<[string, (text: string) => string, string]>([
-    ['countries.csv', () => '', 'empty; its first row must name the columns code, name'],
-    ['countries.csv', () => '# only a comment\n', 'empty; its first row must name the columns code, name'],
-    [
-      'countries.csv',
-      (text) => text.replace('code,name', 'code,label'),
-      'its first row must name the columns code, name',
-    ],
-    [
-      'countries.csv',
-      (text) => text.replace('code,name', 'code,code'),
-      'its first row must name the columns code, name',
-    ],
-    ['countries.csv', (text) => text.replace('DE,Germany\n', ''), 'code "DE" is not in countries.csv'],
-  ])('%s, altered, is refused', (file, change, message) => {
-    const at = altered(file, change);
-    expect(() => readReference(at)).toThrow(expect.objectContaining({ code: 'E_CONFIG' }));
-    expect(() => readReference(at)).toThrow(message);
-  });
-
-  test.each(['2020-02-01', '2030-01-01'])('a state may join again, on the day it left or later: %s', (from) => {
-    const at = altered('eu-membership.csv', (text) => `${text}GB,${from},,"Treaty of Accession, 2029-01-01"\n`);
-    expect(readReference(at).memberships.filter(({ code, group }) => code === 'GB' && group === 'EU')).toHaveLength(2);
-  });
-
-  test('that are not UTF-8 or missing are refused by name', () => {
-    const at = altered('countries.csv', (text) => text);
-    writeFileSync(path.join(at, 'countries.csv'), Buffer.from('code,name\nCI,C\xf4te\n', 'latin1'));
-    expect(() => readReference(at)).toThrow(/countries\.csv: not UTF-8/);
-    rmSync(path.join(at, 'countries.csv'));
-    expect(() => readReference(at)).toThrow(/countries\.csv: cannot be read/);
-  });
-
-  test('columns may be in another order, with a byte order mark and CRLF', () => {
-    const rows = [...reference.countries].map(([code, name]) => `${name},${code}\r\n`).reverse();
-    const at = altered('countries.csv', () => `\ufeffname,code\r\n${rows.join('')}`);
-    expect([...readReference(at).countries]).toEqual([...reference.countries]);
-  });
-
-  test('more than twenty problems are counted, not listed', () => {
-    const at = altered(
-      'countries.csv',
-      (text) => text + Array.from({ length: 30 }, () => 'US,United States\n').join(''),
-    );
-    try {
-      readReference(at);
-      expect.unreachable();
-    } catch (error) {
-      const lines = (error as Error).message.split('\n');
-      expect(lines).toHaveLength(21);
-      expect(lines.at(-1)).toBe('… and 40 more');
+  test('aliases are no codes, and name countries', () => {
+    const rows = rowsOf('country-aliases', ['alias', 'code', 'note']);
+    // One of them is the empty text.
+    expect(new Set(rows.map(({ alias }) => alias)).size).toBe(rows.length);
+    for (const { alias, code, note } of rows) {
+      expect([alias.toUpperCase(), codes.includes(alias), note === '']).toEqual([alias, false, false]);
+      if (code !== '') expect(codes).toContain(code);
     }
+  });
+
+  const block = (text: string): string => {
+    const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
+    const parsed = parseCidr(text, first, last);
+    expect([text, text.includes('/'), parsed?.hostBitsSet]).toEqual([text, true, false]);
+    return `${parsed!.family} ${first.join()} ${last.join()}`;
+  };
+
+  test('special-purpose ranges are blocks with a reason or a scheme', () => {
+    const rows = rowsOf('special-purpose', ['prefix', 'reason', 'embedded', 'layer', 'name', 'rfc', 'registry']);
+    expectKeys(rows.map(({ prefix }) => block(prefix)));
+    for (const { prefix, reason, embedded, layer, name, rfc, registry } of rows) {
+      const isEmbedded = (EMBEDDED_SCHEMES as readonly string[]).includes(embedded) && prefix.includes(':');
+      expect([prefix, embedded === '' ? reason in REASONS : isEmbedded && reason === '']).toEqual([prefix, true]);
+      expect(['over', 'under']).toContain(layer);
+      expect([name, rfc, registry]).not.toContain('');
+    }
+  });
+
+  test('sentinels are addresses with a country, a reason or an AS number', () => {
+    const rows = rowsOf('sentinels', ['ip', 'expected', 'why']);
+    const networks = rowsOf('network-sentinels', ['ip', 'asn', 'why']);
+    for (const list of [rows, networks]) {
+      expectKeys(list.map(({ ip }) => ip));
+      for (const { ip, why } of list) expect([ip, parses(ip), why === '']).toEqual([ip, true, false]);
+    }
+    for (const { expected } of rows) expect(codes.includes(expected) || reasonIn(expected) !== undefined).toBe(true);
+    for (const { asn } of networks) expect(asn).toMatch(/^[1-9]\d{0,9}$/);
+  });
+
+  test('anycast blocks have a service, an origin and a day', () => {
+    for (const { prefix, service, origin, date } of rowsOf('anycast', ['prefix', 'service', 'origin', 'date'])) {
+      block(prefix);
+      expect([isDate(date), service === '', origin === '']).toEqual([true, false, false]);
+    }
+  });
+});
+
+describe('a table that is written by hand', () => {
+  const file = join(temporaryDir(), 'table.csv');
+  const read = (text: string | Buffer) => {
+    writeFileSync(file, text);
+    const table = readConfigTable(file, ['code', 'name'], ['note']);
+    refuseProblems([table]);
+    return table.rows;
+  };
+
+  test.each<[string, string | Buffer, string]>([
+    ['nothing', '', 'empty; its first row must name the columns code, name [, note]'],
+    ['only a comment', '# only a comment\n', 'empty; its first row must name'],
+    ['another column', 'code,label\nDE,Germany\n', '1: its first row must name the columns code, name'],
+    ['a column twice', 'code,code\nDE,Germany\n', '1: its first row must name the columns code, name'],
+    ['too few cells', '# a\n\ncode,name\nDE\n', '4: 1 cells under 2 columns'],
+    ['too many cells', 'code,name\nDE,Germany,x\n', '2: 3 cells under 2 columns'],
+    ['a quote without end', 'code,name\nDE,"Germany\n', 'Quote Not Closed'],
+    ['latin1', Buffer.from('code,name\nCI,C\xf4te\n', 'latin1'), 'not UTF-8'],
+    ['thirty problems', `code,name\n${'DE\n'.repeat(30)}`, '… and 10 more'],
+  ])('is refused with %s', (_what, text, message) => {
+    expect(() => read(text)).toThrow(expect.objectContaining({ code: 'E_CONFIG' }));
+    expect(() => read(text)).toThrow(message);
+  });
+
+  test('may have its columns in another order, a byte order mark and CRLF', () => {
+    expect(read('\ufeffname,code\r\n Germany ,DE\r\n')).toEqual([
+      { line: 2, cells: { code: 'DE', name: 'Germany', note: '' } },
+    ]);
   });
 });
