@@ -22,7 +22,7 @@ function bareNode() {
 
 async function bareFastify() {
   const app = fastify();
-  app.get(route, (_request, reply) => reply.headers(headers).send(body));
+  app.get(route, (_request, reply) => reply.headers(headers).send(body || undefined));
   await app.listen({ port: 0, host: '127.0.0.1' });
   console.log(app.server.address().port);
 }

@@ -7,8 +7,11 @@ import type { ExportedRange } from './ranges.js';
 /** Characters of a piece of the output. */
 const PIECE_LENGTH = 65_536;
 
-/** Blocks that are kept at most before what is in them is written: then no block is around them, which costs some dozens more. */
-const MAX_PARTS = 65_536;
+/**
+ * Blocks that are kept at most before what is in them is written: then no block is around them, which costs some hundreds more of a
+ * million. All of them would take 700 MB.
+ */
+const MAX_PARTS = 4_096;
 
 /** A block of the address space. */
 interface Part {

@@ -258,13 +258,19 @@ describe('proxies with the configuration of docs/gate.md', () => {
 
   testWith(missingProgram('nginx', 'nginx', ['-v']), 'nginx', async () => {
     const [port, gatePort] = [await freePort(), await startGate()];
-    program = await startNginx(dataDir, [{ port, gatePort, sitePort }]);
+    const open = { port: await freePort(), gatePort, sitePort, letsIn: true };
+    program = await startNginx(dataDir, [{ port, gatePort, sitePort }, open]);
     // Without the header of the test, nginx reports this process, whatever X-Forwarded-For claims.
     for (const headers of [FORGED, { ...FORGED, 'X-Forwarded-For': '193.0.0.1' }])
       expect((await fetch(`http://127.0.0.1:${port}/`, { headers, method: 'POST', body: 'x' })).status).toBe(403);
     const viaIPv6 = await fetch(`http://[::1]:${port}/`, { headers: { 'X-Test-Client': '193.0.0.1' } });
     expect(viaIPv6.status).toBe(200);
     await compare(`http://127.0.0.1:${port}`, 'X-Test-Client', gatePort, 500);
+    const ask = (client: string) =>
+      fetch(`http://127.0.0.1:${open.port}`, { headers: { ...FORGED, 'X-Test-Client': client } });
+    expect((await ask('8.8.8.8')).status).toBe(403);
+    stopGate();
+    expect(await (await ask('8.8.8.8')).text()).toBe('x-country-code= x-in-eu= x-asn=');
   });
 
   testWith(missingProgram('caddy', 'caddy', ['version']), 'Caddy', async () => {

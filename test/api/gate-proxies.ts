@@ -13,15 +13,20 @@ export interface GatedSite {
   /** Of the server of the site. */
   sitePort: number;
   rule?: string;
+  /** Whether everybody is let in while the gate does not answer; only nginx. */
+  letsIn?: boolean;
   /** More directives of the site. */
   more?: string;
 }
 
-/** Returns a block of code from docs/gate.md for a site. */
-function documented(language: string, { port, gatePort, sitePort, rule = 'shop' }: GatedSite): string {
+/** Returns the configuration of docs/gate.md for a site. */
+function documented(language: string, { port, gatePort, sitePort, rule = 'shop', letsIn }: GatedSite): string {
   const text = readFileSync(packageFile('docs/gate.md'), 'utf8');
-  const [, code] = new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'ms').exec(text)!;
-  return code!
+  const blocks = [...text.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\`$`, 'gms'))].map(([, code]) => code!);
+  const [inside, beside] = letsIn ? blocks[1]!.split('# Beside it:') : ['', ''];
+  return blocks[0]!
+    .replace('internal;', `internal;\n${inside}`)
+    .concat(beside!)
     .replaceAll('forward-auth/shop', `forward-auth/${rule}`)
     .replaceAll(':8080', `:${gatePort}`)
     .replaceAll(':3000', `:${sitePort}`)
