@@ -114,14 +114,14 @@ export async function runCommand(
     const { exitCode, signal } = await running;
     isTooLarge ||= output !== undefined && fstatSync(output.fd).size > output.maxBytes;
     if (exitCode === 0 && !isTooLarge) return undefined;
-    const milliseconds = Date.now() - start;
+    const elapsedMs = Date.now() - start;
     const why = isTooLarge
       ? `it wrote more than ${output!.maxBytes} bytes`
       : exitCode === 127
         ? 'it was not found'
-        : exitCode !== null && milliseconds < timeoutMs // else a shell that saw its children end
+        : exitCode !== null && elapsedMs < timeoutMs // else a shell that saw its children end
           ? `its exit code is ${exitCode}`
-          : `it was ended by ${signal ?? 'SIGKILL'} after ${Math.round(milliseconds / 1000)} s (the limit is ${timeoutMs / 1000} s)`;
+          : `it was ended by ${signal ?? 'SIGKILL'} after ${Math.round(elapsedMs / 1000)} s (the limit is ${timeoutMs / 1000} s)`;
     const tail = tailOf(log);
     const text = tail === '' ? why : `${why}; its last lines:\n${tail.replace(/^/gm, '    ')}`;
     return { message: withoutSecrets(text, env), isPermanent: isTooLarge || exitCode === 127 };
