@@ -211,19 +211,11 @@ async function labelsOf({ files, date }: LabelFiles, reference: Reference, note:
 }
 
 /** Returns the lists of kinds of networks that are configured, but are not among the inputs. */
-function missingListsOf({ sources }: SourcesConfig, inputs: readonly BuildInput[]): MissingList[] {
-  const isRead = (id: string): boolean => inputs.some(({ source }) => source.id === id);
+function missingListsOf({ sources }: SourcesConfig, inputs: readonly FetchedSource[]): MissingList[] {
+  const isRead = (id: string): boolean => inputs.some((input) => input.id === id);
   return sources.flatMap(({ id, network }) =>
     network === undefined || isRead(id) ? [] : [{ id, kind: network.kind }],
   );
-}
-
-/** A source with its files. */
-interface BuildInput {
-  source: FetchedSource['source'];
-  fetched: FetchedSource;
-  /** AS numbers of the owners of sources. */
-  asns: ReadonlySet<number>;
 }
 
 async function runStages(options: BuildOptions, fetchContext: StageContext): Promise<BuildResult> {
@@ -253,9 +245,9 @@ async function runStages(options: BuildOptions, fetchContext: StageContext): Pro
   const { rows: overrides, file: overridesFile } = await readOverrides(config, reference, context);
   const labelFiles = await storeLabels(dataDir, config.labels);
 
-  const identify = (inputs: readonly BuildInput[]): ReleaseIdentity =>
+  const identify = (inputs: readonly FetchedSource[]): ReleaseIdentity =>
     identifyRelease({
-      sources: inputs.map(({ source, fetched }) => ({ ...source, files: fetched.files })),
+      sources: inputs.map(({ source, files }) => ({ ...source, files })),
       merge: config.merge,
       reference,
       overrides,
@@ -280,17 +272,15 @@ async function runStages(options: BuildOptions, fetchContext: StageContext): Pro
 
   const { sources: found, missing } = await withLastNetworks(available, sources, context);
   const last = currentManifest(dataDir)?.inputs ?? [];
-  const downloaded = found.map((each): FetchedSource => {
+  const requested = found.map((each): FetchedSource => {
     // Other files, such as those of a seed, have dates of their own.
     const lastDate = last.find(({ id, place }) => id === each.id && place === each.location)?.data_date;
     const { date, problem } = believedDate(each.dataDate, lastDate, today());
     if (problem !== undefined) note(`${each.id}: ${problem}, so it does not count`);
     return { ...each, dataDate: date, dateProblem: problem };
   });
-  const asns = new Set(downloaded.flatMap(({ source }) => source.asns));
-  const requested = downloaded.map((each): BuildInput => ({ source: each.source, fetched: each, asns }));
-  const accept = async (inputs: readonly BuildInput[]): Promise<void> => {
-    for (const input of inputs) await input.fetched.accept();
+  const accept = async (inputs: readonly FetchedSource[]): Promise<void> => {
+    for (const input of inputs) await input.accept();
   };
   const unchanged = resultIfUnchanged(identify(requested));
   if (unchanged !== undefined) {
@@ -298,13 +288,18 @@ async function runStages(options: BuildOptions, fetchContext: StageContext): Pro
     return unchanged;
   }
 
-  const findEarlier = async (input: BuildInput): Promise<BuildInput | undefined> => {
-    const fetched = await copyFromCurrentRelease(dataDir, input.fetched);
-    return fetched && { ...input, fetched };
-  };
-  const result = await timed(context, 'ingest', () => ingestSources(requested, context, { reference, findEarlier }));
-  const { ingested, inputs: read, owned, samples } = result;
-  const fetched = read.map((input) => input.fetched);
+  const {
+    ingested,
+    inputs: read,
+    owned,
+    samples,
+  } = await timed(context, 'ingest', () =>
+    ingestSources(requested, context, {
+      reference,
+      findEarlier: (input) => copyFromCurrentRelease(dataDir, input),
+      asns: new Set(requested.flatMap(({ source }) => source.asns)),
+    }),
+  );
   const identity = identify(read);
   const stillUnchanged = read.some((input, index) => input !== requested[index])
     ? resultIfUnchanged(identity)
@@ -314,10 +309,10 @@ async function runStages(options: BuildOptions, fetchContext: StageContext): Pro
     return stillUnchanged;
   }
 
-  const evidence = config.merge === 'evidence' ? fetched.map(({ source }) => source) : undefined;
-  const inputs = manifestInputs(config.merge, fetched, ingested);
+  const evidence = config.merge === 'evidence' ? read.map(({ source }) => source) : undefined;
+  const inputs = manifestInputs(config.merge, read, ingested);
   const networksDate = dateOfNetworks(inputs, ingested);
-  const delegations = ingested.find((_source, index) => fetched[index]!.source.kind === 'registry')?.v6;
+  const delegations = ingested.find((_source, index) => read[index]!.source.kind === 'registry')?.v6;
   const missingLists = missingListsOf(config, read);
   const lists = kindLists(inputs, missingLists);
   const sampled = sampleRows(samples, config.overrides, overrides);

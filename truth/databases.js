@@ -123,14 +123,9 @@ export async function readDatabases(countries, folders) {
       console.log(`${name}: cannot be had on this machine, left out; see truth/README.md`);
       continue;
     }
-    const { files, format, date } = database;
-    const fetched = {
-      id: name,
-      version: '',
-      from: 'file',
-      files: files.map((path) => ({ name: basename(path), path })),
-    };
-    const { ingested } = await readSource({ source: { id: name, format, maxRejectShare: 0 }, fetched }, console.log);
+    const { format, date } = database;
+    const files = database.files.map((path) => ({ name: basename(path), path }));
+    const { ingested } = await readSource({ source: { id: name, format, maxRejectShare: 0 }, files }, console.log);
     const indexOf = ingested.codes.map((code) => countries.index(code));
     for (const ranges of [ingested.v4, ingested.v6]) ranges.value = ranges.value.map((code) => indexOf[code]);
     databases[name] = { date, v4: ingested.v4, v6: ingested.v6 };

@@ -113,7 +113,7 @@ export async function checkStoredRelease(dataDir: string, dir: string): Promise<
   };
   const asns = new Set(manifest.inputs.flatMap((input) => input.asns ?? []));
   const inputs = manifest.inputs.map(({ id, format, kind, files }) => ({
-    ...{ source: { id, format, kind, maxRejectShare: 1 }, fetched: { files: stored(files) }, asns },
+    ...{ source: { id, format, kind, maxRejectShare: 1 }, files: stored(files), asns },
   }));
   const own = manifest.overrides && stored([manifest.overrides])[0]!;
   const overrides = own === undefined ? [] : loadOverrides(own.path, reference, manifest.as_of).rows;

@@ -165,7 +165,7 @@ export async function rowsOfSource({ position, input, files, asns, targets }: So
   const rows: SourceRows['rows'] = [];
   const kindRows: SourceRows['rows'] = [];
   const located = new Map<CsvFile, Map<number, SourceRows['rows']>>();
-  const source = { source: { id, format, kind, maxRejectShare: 1 }, fetched: { files }, asns };
+  const source = { source: { id, format, kind, maxRejectShare: 1 }, files, asns };
   const result = await readSource(
     source,
     () => {},

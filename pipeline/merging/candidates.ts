@@ -50,11 +50,11 @@ export class CandidateBuilder extends RangeBuilder {
 
   /**
    * @param capacity number of ranges to make room for
-   * @param embedded the prefixes whose addresses carry an IPv4 address, which {@link addExceptEmbedded} cuts out of wider ranges
+   * @param special has the prefixes whose addresses carry an IPv4 address, which {@link addExceptEmbedded} cuts out of wider ranges
    */
-  constructor(family: Family, capacity: number, embedded: readonly SpecialRange[]) {
+  constructor(family: Family, capacity: number, special: readonly SpecialRange[]) {
     super(family, capacity);
-    this.#embedded = embedded.filter((range) => range.family === family);
+    this.#embedded = special.filter((range) => range.family === family && range.result.kind === 'embedded');
   }
 
   /**

@@ -76,8 +76,8 @@ export function mergeKinds({ sources, lists, reference }: KindInput): MergedKind
   const { networks, unlisted } = lists;
   const table = new KindRecords();
   const none = table.indexOf(...unlisted, null);
-  const embedded = reference.special.filter(({ result }) => result.kind === 'embedded');
-  const builders = { 4: new CandidateBuilder(4, 0, embedded), 6: new CandidateBuilder(6, 0, embedded) };
+  const { special } = reference;
+  const builders = { 4: new CandidateBuilder(4, 0, special), 6: new CandidateBuilder(6, 0, special) };
   const add = ({ family, count, first, last }: Omit<BoundedRanges, 'value'>, layer: number, value: number): void => {
     for (let i = 0; i < count; i++) builders[family].addExceptEmbedded(first, last, i, value, layer);
   };
@@ -88,7 +88,7 @@ export function mergeKinds({ sources, lists, reference }: KindInput): MergedKind
     if (network === undefined) continue;
     for (const ranges of prefixesOf(source)) add(ranges, KIND_LAYERS[NETWORK_KINDS.indexOf(network.kind)]!, position);
   }
-  for (const { family, first, last, result, layer } of reference.special) {
+  for (const { family, first, last, result, layer } of special) {
     if (result.kind === 'embedded') {
       const record = table.records.push({ kind: 'embedded', scheme: result.scheme }) - 1;
       builders[family].add(first, last, 0, record, LAYERS.embedded);

@@ -28,10 +28,9 @@ export function mergeNetworks(
   { special }: Pick<Reference, 'special'>,
 ): MergedNetworks {
   const records: NetworkRecord[] = [{ kind: 'none', reason: UNANNOUNCED }];
-  const embedded = special.filter(({ result }) => result.kind === 'embedded');
   const builder = (family: Family): CandidateBuilder => {
     const capacity = sources.reduce((sum, source) => sum + source[`v${family}`].count, special.length);
-    return new CandidateBuilder(family, capacity, embedded);
+    return new CandidateBuilder(family, capacity, special);
   };
   const builders = { 4: builder(4), 6: builder(6) };
   const recordOf = new Map<number, number>();

@@ -96,10 +96,9 @@ export class RangeMerger {
   constructor(reference: Reference, countries: ReadonlyMap<string, Country>, sources: readonly IngestedSource[] = []) {
     this.#reference = reference;
     this.#records = new RecordTable(countries);
-    const embedded = reference.special.filter(({ result }) => result.kind === 'embedded');
     const builder = (family: Family): CandidateBuilder => {
       const capacity = sources.reduce((sum, source) => sum + source[`v${family}`].count, EXTRA_CAPACITY);
-      return new CandidateBuilder(family, capacity, embedded);
+      return new CandidateBuilder(family, capacity, reference.special);
     };
     this.#builders = { 4: builder(4), 6: builder(6) };
   }

@@ -123,7 +123,7 @@ async function answersOfTable(
   const recognized = format ?? recognizeFormat(files.map(({ name, path }) => ({ name, head: headOf(path) })));
   const advice = 'Check the files, or name their format with --format';
   const source = { id: SOURCE_ID, format: recognized, maxRejectShare: DEFAULT_MAX_REJECT_SHARE, advice };
-  const { ingested } = await readSource({ source, fetched: { files } }, note);
+  const { ingested } = await readSource({ source, files }, note);
   if (ingested.networks !== undefined) {
     return { networks: answersOfMerged(mergeNetworks([ingested.networks], reference)) };
   }

@@ -7,7 +7,7 @@ import type { SourceKind } from '../../src/range/vote.js';
 import { counted, percent } from '../../src/text-table.js';
 import { matchesPattern } from '../../src/wildcards.js';
 import type { OwnedRange } from '../merging/evidence.js';
-import type { FetchedFile, FetchedSource, IngestedSource } from '../stage.js';
+import type { FetchedFile, IngestedSource } from '../stage.js';
 import { CsvFile } from './csv-file.js';
 import {
   type Column,
@@ -53,7 +53,7 @@ export interface SourceInput {
     /** What to do if it cannot be read. */
     advice?: string;
   };
-  fetched: Pick<FetchedSource, 'files'>;
+  files: readonly FetchedFile[];
   /** AS numbers of the networks whose space the caller wants to know. */
   asns?: ReadonlySet<number>;
 }
@@ -111,24 +111,24 @@ export async function readSource(
   onRange?: RangeListener,
   log = new RejectLog(input.source.id),
 ): Promise<SourceResult> {
-  const { source, fetched, asns = new Set() } = input;
+  const { source, files, asns = new Set() } = input;
   try {
     const format = resolveFormat(source.format);
     const rows = new SourceRows(source.id, onRange, log);
-    const noteUnused = (files: readonly FetchedFile[]): void => {
-      for (const { name } of files) note(`${source.id}: ${name} is not read; its name matches nothing in the format`);
+    const noteUnused = (unused: readonly FetchedFile[]): void => {
+      for (const { name } of unused) note(`${source.id}: ${name} is not read; its name matches nothing in the format`);
     };
     if ('countryPaths' in format) {
-      const files = sortFiles(fetched.files, format.ranges, []);
-      noteUnused(files.unused);
-      for (const { file } of files.ranges) await readNetworks(file, format, rows);
+      const sorted = sortFiles(files, format.ranges, []);
+      noteUnused(sorted.unused);
+      for (const { file } of sorted.ranges) await readNetworks(file, format, rows);
     } else if ('operator' in format) {
       const { loadOperatorRegions } = await import('./operator-ranges.js');
       const regions = loadOperatorRegions();
-      for (const file of fetched.files) await readOperatorFile(file, format.operator, regions, rows, note);
+      for (const file of files) await readOperatorFile(file, format.operator, regions, rows, note);
     } else {
-      const files = sortFiles(fetched.files, format.ranges, locationNames(format));
-      noteUnused(files.unused);
+      const sorted = sortFiles(files, format.ranges, locationNames(format));
+      noteUnused(sorted.unused);
       const delegations = asns.size > 0 && 'rir' in format.ranges[0]! ? new Delegations(asns) : undefined;
       if ('asn' in format.content) rows.networks = new NetworkTable(asns);
       if ('list' in format.content) {
@@ -136,8 +136,8 @@ export async function readSource(
         rows.listed = { 4: new RangeBuilder(4), 6: new RangeBuilder(6) };
       }
       const reader = new CsvSourceReader(rows, format, source.kind === 'anycast', delegations);
-      for (const file of files.locations) await reader.readLocations(file);
-      for (const { file, ranges } of files.ranges) await reader.readRanges(file, ranges);
+      for (const file of sorted.locations) await reader.readLocations(file);
+      for (const { file, ranges } of sorted.ranges) await reader.readRanges(file, ranges);
       const shared = delegations?.sharedAsns() ?? [];
       if (shared.length > 0) {
         note(

@@ -24,6 +24,8 @@ export interface IngestOptions<Input extends SourceInput> {
   reference: Reference;
   /** Returns what to read instead of a source that cannot be read; undefined if there is nothing. */
   findEarlier: (input: Input) => Promise<Input | undefined>;
+  /** AS numbers of the owners of sources. */
+  asns?: ReadonlySet<number>;
 }
 
 export interface IngestResult<Input extends SourceInput> {
@@ -104,7 +106,7 @@ function noteSpecial({ id, v4, v6 }: IngestedSource, special: OwnerSpace, note: 
  */
 async function readUsable<Input extends SourceInput>(
   input: Input,
-  { reference, findEarlier }: IngestOptions<Input>,
+  { reference, findEarlier, asns }: IngestOptions<Input>,
   { note, asOf }: StageContext,
   rejectsPath: string,
 ): Promise<{ input: Input; result: SourceResult; sample: RowSample }> {
@@ -113,7 +115,13 @@ async function readUsable<Input extends SourceInput>(
     // As the id of the release does, it follows from the files and the day.
     const sample = new RowSample(asOf, from.source.kind === 'geofeed');
     try {
-      const result = await readSource(from, note, (range) => sample.add(range), log);
+      const { source, files } = from;
+      const result = await readSource(
+        { source, files, ...(asns && { asns }) },
+        note,
+        (range) => sample.add(range),
+        log,
+      );
       checkUsableCountries(result.ingested, reference);
       return { input: from, result, sample };
     } finally {

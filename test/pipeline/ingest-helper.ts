@@ -17,7 +17,7 @@ export function filesOf(folder: string): FetchedFile[] {
 }
 
 export function inputOf(format: string | object, files: FetchedFile[], maxRejectShare = 0, id = 'test'): SourceInput {
-  return { source: { id, format, maxRejectShare }, fetched: { files } };
+  return { source: { id, format, maxRejectShare }, files };
 }
 
 /** Calls `act` with the contents as the files of a source, in the order given. */
