@@ -10,7 +10,7 @@ import { importHistory } from '../dist/pipeline/index.js';
 import { parseAddress } from '../dist/src/address/parse.js';
 import { openArchive } from '../dist/src/history/archive.js';
 import { partitionAt } from '../dist/src/history/day.js';
-import { networkPeriodsOf } from '../dist/src/history/periods.js';
+import { memberPeriodsOf } from '../dist/src/history/periods.js';
 import { NETWORKS } from '../dist/src/rangefile/partitions.js';
 import { findIPv4, findIPv6 } from '../dist/src/rangefile/search.js';
 import { random, seriesDir } from './series.js';
@@ -82,7 +82,7 @@ try {
     );
     for (const [ip, what] of [...different].slice(0, 20)) console.log(`  ${ip}: ${what}`);
   }
-  const periods = networkPeriodsOf(archive, { family: 4, words: Uint32Array.of(0x01010101) });
+  const periods = memberPeriodsOf(archive, { family: 4, words: Uint32Array.of(0x01010101) }, NETWORKS);
   console.log(`1.1.1.1: ${JSON.stringify(periods)}`);
 } finally {
   rmSync(dataDir, { recursive: true });
