@@ -31,7 +31,7 @@ const WORDS = /[^\p{L}\p{N}]+/u;
 /** Names that say that there is an address, and not whose. */
 const BARE = /^(?:ip(?:v[46])?)?(?:addr|address|addresses|s)?\d*$/;
 /** The end of a name that says that there is an address; names are listed with a short one. */
-const ENDING = /(?:ip)?(?:v?[46])?(?:addr|address|addresses|s)?$/;
+const ENDING = /(?:ip(?:v?[46])?)?(?:addr|address|addresses)$|ip(?:v?[46])?s?$/;
 /** Most characters of a name that are looked at. */
 const MAX_NAME = 1000;
 
@@ -72,16 +72,19 @@ function tableOf(names: AddressNames): Record<Role, ReadonlyMap<string, number>>
 
 /** Returns the place of a name among those of the client: as it is, without numbers, or as that of an IP address. */
 function placeOf(name: string, client: ReadonlyMap<string, number>): number | undefined {
+  const short = `${name.slice(-MAX_NAME).replace(ENDING, '')}ip`;
   return (
-    client.get(name) ??
-    client.get(name.replace(/\d+/g, '')) ??
-    client.get(`${name.slice(-MAX_NAME).replace(ENDING, '')}ip`)
+    client.get(name) ?? client.get(name.replace(/\d+/g, '')) ?? (ENDING.test(name) ? client.get(short) : undefined)
   );
 }
 
-/** Returns whether a name as it is in the lists is one of the client, and not only by one of its words. */
-export function isClientName(name: string, names: AddressNames): boolean {
-  return placeOf(name, tableOf(names).client) !== undefined;
+/** Returns whether a key is a name of the client, and not only one of its words. */
+export function isClientKey(path: string, names: AddressNames): boolean {
+  const { client } = tableOf(names);
+  const key = path.slice(-MAX_NAME).split(KEYS).at(-1)!;
+  return (
+    placeOf(plainName(keysOf(path).at(-1)!), client) !== undefined || wordsOf(key).every((word) => client.has(word))
+  );
 }
 
 /** Returns whether a field is that of what writes or carries a message beside it; `isSure`: or a name of the client that may be. */

@@ -1,7 +1,7 @@
 /** Finds what the beginning of any text is, and where its addresses are: first its structure, then its fields by their roles. */
 import { isPublicAddress, parseAddress } from '../address/parse.js';
 import { AtlasError } from '../errors.js';
-import { type AddressNames, isClientName, isShipper, keysOf, plainName, RANKS, rankOf } from './address-names.js';
+import { type AddressNames, isClientKey, isShipper, keysOf, plainName, RANKS, rankOf } from './address-names.js';
 import type { FormatName } from './choices.js';
 import type { DetectedFields } from './detection.js';
 import { type PathStep, splitAlternatives } from './field-path.js';
@@ -177,7 +177,7 @@ function isLabelled(path: string, { untrusted = [], server = [] }: AddressNames[
  */
 function inOrder(group: readonly Ranked[], names: AddressNames): Ranked[] {
   const all = group.filter(({ path }) => !path.includes('[]'));
-  const named = all.filter(({ path }) => isClientName(lastNameOf(path), names));
+  const named = all.filter(({ path }) => isClientKey(path, names));
   const single = named.length > 0 ? named : all;
   if (single.length === 0) return [...group].sort((a, b) => a.rank - b.rank).slice(0, 1);
   const most = Math.max(...single.map(({ addresses }) => addresses));
@@ -313,7 +313,7 @@ const isComment = (line: string): boolean => line.startsWith('#');
 /** The line with which Excel is told the delimiter. */
 const SEPARATOR = /^"?sep=([^"])"?$/i;
 /** The name of a column, which may end in a unit. */
-const COLUMN_NAME = /^[\p{L}\p{N}_#@*"' .:/()%+&?$€=-]{1,100}(?:\[[^\]]{0,20}\])?$/u;
+const COLUMN_NAME = /^[\p{L}\p{N}_#@*"' \r\n,.:/()%+&?$€=-]{1,100}(?:\[[^\]]{0,20}\])?$/u;
 /** A line of dashes in a table that is drawn for readers; bars with spaces around them, after several words, or of a format of its own. */
 const RULE = /^[\s|+:=-]*$/;
 const TEXT_BARS = /\S \||\| +\S|^(?:[^\s|]+\s+){3}|(?:CEF|LEEF):\d/;

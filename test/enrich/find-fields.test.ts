@@ -48,6 +48,9 @@ describe('findFields', () => {
     ['{"machine_ip":"1.1.1.1","description":"seen 8.8.8.8"}\n', '--format jsonl --field description --in-text'],
     ['{"key":"1.1.1.1","value":"from 8.8.8.8"}\n', '--format jsonl --field value --in-text'],
     ['{"key":"8.8.8.8","value":"seen 1.1.1.1"}\n', '--format jsonl --field key'],
+    ['user,peer,last\n1.1.1.1,8.8.8.8,9.9.9.9\n', '--format csv --field peer'],
+    ['{"ClientIP":"::1"}\n{"ClientSrcIP":"8.8.8.8"}\n', "--format jsonl --field 'ClientIP|ClientSrcIP'"],
+    ['id;"Name, please?";"IP\nnow"\n1;x;8.8.8.8\n', "--format csv --delimiter ';' --field 'IP\nnow'"],
     ['At [UTC],Host,Content\n1,1.1.1.1,from 8.8.8.8\n', '--format csv --field Content --in-text'],
     ['{"actorIpAddress":"8.8.8.8"}\n{"ClientIP":"::1"}\n', "--format jsonl --field 'ClientIP|actorIpAddress'"],
     // The other end is not the client, whose names are names of hosts.

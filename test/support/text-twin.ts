@@ -51,7 +51,7 @@ function addressInWord(
 
 /** The addresses of a line. */
 export function addressesIn(line: string): string[] {
-  return [...line.matchAll(/(?<=\[[\d;]*)\d*m|[\w.:-]+/gi)].flatMap(({ 0: word, index }) => {
+  return [...line.matchAll(/(?<=\[[\d;]*)\d*[mk]|[\w.:-]+/gi)].flatMap(({ 0: word, index }) => {
     const isBesideArrow = line.startsWith(' > ', index + word.length) || line.slice(0, index).endsWith('> ');
     const found = addressInWord(word, isBesideArrow);
     if (found === undefined) return [];
@@ -61,7 +61,7 @@ export function addressesIn(line: string): string[] {
     const after = found.after + line.slice(index + word.length);
     if (/~$|version[ :="]{1,3}$/i.test(before)) return [];
     if (!/[\w.:-]\/$/.test(line.slice(0, index))) return [address];
-    const isPort = /^(?::\d|\/\d{1,5}(?![\w.:/-]))/.test(after);
+    const isPort = /^(?:[:(]\d|\/\d{1,5}(?![\w.:/-]))/.test(after);
     return isPort || (/\d\/$/.test(line.slice(0, index)) && !after.startsWith('/')) ? [address] : [];
   });
 }

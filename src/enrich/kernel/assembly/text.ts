@@ -19,6 +19,7 @@ import { bits, equal, inRange, isWithin, VECTOR } from './masks';
 import { grammarOf, hasRest, isForgeable, machine, programOf, roleOf } from './roles';
 import { found, hasRoles, maxAddressLength } from './settings';
 
+const OPENING_PARENTHESIS: u8 = 40;
 const SLASH: u32 = 47;
 const SEMICOLON: u32 = 59;
 const EQUALS: u32 = 61;
@@ -119,9 +120,9 @@ function isVersion(at: usize, start: usize): bool {
   return false;
 }
 
-/** Returns whether a port is at an address: a colon and a digit, or a slash and a number that ends the text in slashes. */
+/** Returns whether a port is at an address: a colon or parenthesis and a digit, or a slash and a number that ends the text in slashes. */
 function hasPort(at: usize): bool {
-  if (load<u8>(at) == <u8>COLON) return isDigit(load<u8>(at + 1));
+  if (load<u8>(at) == <u8>COLON || load<u8>(at) == OPENING_PARENTHESIS) return isDigit(load<u8>(at + 1));
   if (load<u8>(at) != <u8>SLASH) return false;
   let end = at + 1;
   while (isDigit(load<u8>(end))) end++;
