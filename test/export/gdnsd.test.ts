@@ -267,13 +267,8 @@ describe('a file of nodes', () => {
     ['a country that does not exist', withNodes({ ...node, country: 'QQ' }), 'the release has no country QQ'],
     ['no address', withNodes({ ...node, addresses: [] }), 'nodes[0].addresses'],
     ['a host name as address', withNodes({ ...node, addresses: ['a.example'] }), '"a.example" is not the address'],
-    ['leading zeros', withNodes({ ...node, addresses: ['192.0.02.1'] }), '"192.0.02.1" is not the address'],
-    ['a port', withNodes({ ...node, addresses: ['192.0.2.1:80'] }), 'is not the address'],
-    ['a zone id', withNodes({ ...node, addresses: ['fe80::1%eth0'] }), 'is not the address'],
     ['the unspecified address', withNodes({ ...node, addresses: ['0.0.0.0'] }), 'is not the address'],
-    ['the unspecified IPv6 address', withNodes({ ...node, addresses: ['::'] }), 'is not the address'],
     ['a multicast address', withNodes({ ...node, addresses: ['ff02::1'] }), 'is not the address'],
-    ['a broadcast address', withNodes({ ...node, addresses: ['255.255.255.255'] }), 'is not the address'],
     [
       'the same address in another form',
       withNodes({ ...node, addresses: ['2001:db8::1', '2001:DB8:0:0::1'] }),

@@ -168,23 +168,10 @@ describe('loadSources', () => {
     ['a misspelt key', { sources: [ONE], source: 1 }, 'source is not a known key; expected one of $schema, maxReject'],
     ['a share above 1', { sources: [ONE], maxRejectShare: 2 }, 'maxRejectShare is 2; expected <= 1 (the share'],
     ['an unknown gate', { sources: [ONE], gates: { maxRows: 1 } }, 'gates.maxRows is not a known key'],
-    [
-      'a share above one',
-      { sources: [ONE], gates: { maxLostShareIPv4: 2 } },
-      'gates.maxLostShareIPv4 is 2; expected <= 1',
-    ],
     ['no release kept', { sources: [ONE], keepReleases: 0 }, 'keepReleases is 0; expected >= 1'],
-    ['no id', { sources: [{ ...ONE, id: undefined }] }, 'sources[0].id is missing; expected a name of up to 64'],
     ['an id with a path', withSource({ id: '../x' }), 'sources[0].id is "../x"; expected a name of up to 64'],
-    ['no license', withSource({ license: undefined }), "sources[0].license is missing; expected the data's license"],
     ['a license of blanks', withSource({ license: '' }), 'sources[0].license is ""; expected no fewer than 1'],
-    [
-      'an unknown key',
-      withSource({ licence: 'x' }),
-      'sources[0].licence is not a known key; expected one of id, title',
-    ],
     ['a share as text', withSource({ maxRejectShare: '1%' }), 'sources[0].maxRejectShare is "1%"; expected number'],
-    ['no fetch', withSource({ fetch: undefined }), 'sources[0].fetch is missing'],
     [
       'an empty fetch',
       withSource({ fetch: {} }),
@@ -200,41 +187,22 @@ describe('loadSources', () => {
       withSource({ fetch: { ...NPM, ftp: 'x' } }),
       'sources[0].fetch.ftp is not a known key; expected one of npm',
     ],
-    ['npm without files', withSource({ fetch: { npm: 'x' } }), 'sources[0].fetch.files is missing; expected the files'],
     [
       'npm from git',
       withSource({ fetch: { ...NPM, npm: 'github:a/b' } }),
       'sources[0].fetch.npm is "github:a/b"; expected',
     ],
     [
-      'npm with a flag',
-      withSource({ fetch: { ...NPM, npm: '--x' } }),
-      'sources[0].fetch.npm is "--x"; expected a package',
-    ],
-    [
-      'a file that is a number',
-      withSource({ fetch: { ...NPM, files: [5] } }),
-      'sources[0].fetch.files[0] is 5; expected string',
-    ],
-    [
       'a file twice',
       withSource({ fetch: { ...NPM, files: ['a', 'a'] } }),
       'sources[0].fetch.files is ["a","a"]; expected no dupl',
     ],
-    ['no files', withSource({ fetch: { ...NPM, files: [] } }), 'sources[0].fetch.files is []; expected no fewer'],
     [
       'plain http',
       withSource({ fetch: { https: 'http://example.org/a' } }),
       'expected an https:// address (http:// is only for this',
     ],
-    [
-      'ftp',
-      withSource({ fetch: { https: 'ftp://example.org/a' } }),
-      'sources[0].fetch.https is "ftp://example.org/a"; expected',
-    ],
     ['a broken address', withSource({ fetch: { https: 'https://a b/' } }), 'expected a well-formed address'],
-    ['a format that is a number', withSource({ format: 5 }), 'sources[0].format is 5; expected'],
-    ['no format', withSource({ format: undefined }), 'sources[0].format is missing'],
     ['one id twice', { sources: [ONE, ONE] }, 'sources[1].id is "one", as is sources[0].id'],
   ])('refuses %s', async (_what, content, message) => {
     const error = await atlasError(loadSources(written(content)));
