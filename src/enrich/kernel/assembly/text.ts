@@ -34,6 +34,8 @@ const TILDE: u32 = 126;
 /** Longest port number in digits; shortest one after a dot, where one digit could be the end of a version. */
 const PORT_DIGITS: usize = 5;
 const DOTTED_PORT_DIGITS: usize = 2;
+/** Bytes from which on a word is searched in parts if addresses are hidden, and in which the end of a range is located. */
+const LONGEST_WORD: usize = 256;
 /** Shortest IPv4 address in bytes. */
 const SHORTEST_IPV4: usize = 7;
 /** Dots of an IPv4 address, also at the end of an IPv6 address; colons of an IPv6 address that has neither dots nor two in a row. */
@@ -178,10 +180,14 @@ function parseWord(word: usize, end: usize, start: usize): u32 {
 /** Whether all addresses of a text are to be found, which are hidden; whether what looks like a version is one. */
 let isHiding: bool = false;
 let takesAll: bool = false;
+/** Then the end of the word that was looked at last, if it was long: several addresses can be in it. */
+let knownEnd: usize = 0;
 
+/** Must be called before each text whose addresses are all to be found, and after it. */
 export function setHiding(hiding: bool, all: bool): void {
   isHiding = hiding;
   takesAll = all;
+  knownEnd = 0;
 }
 
 /** Returns the family of the first address in a word with minus signs or underscores between its parts. */
@@ -295,8 +301,9 @@ export function locateText(start: usize, close: usize): void {
     if (hasRoles) role = from == machine ? ROLE_MACHINE : roleOf(from, to, start, grammar);
     putLocated(familyFound, role, from, to, 0);
     // What else the word has, as in 192.0.2.1-192.0.2.9, is not looked up.
-    while (++to < end) {
-      const family = parseWord(to, end, start);
+    const last = min(end, to + LONGEST_WORD);
+    while (++to < last) {
+      const family = parseWord(to, last, start);
       if (family == NO_ADDRESS) continue;
       to = textEnd;
       putLocated(family, role, textStart, to, LOCATED_IS_RANGE_END);
@@ -335,9 +342,16 @@ function hasAddressMarks(word: usize, end: usize): bool {
     if (byte == COLON && previous == COLON) return true;
     dots += u32(byte == DOT);
     colons += u32(byte == COLON);
+    if (dots == IPV4_DOTS || colons == IPV6_COLONS) return true;
     previous = byte;
   }
-  return dots >= IPV4_DOTS || colons >= IPV6_COLONS;
+  return false;
+}
+
+/** Returns whether a word ends at a byte: one that belongs to no word, or if addresses are hidden, one between parts of a long word. */
+@inline function isWordEnd(byte: u32, distance: usize): bool {
+  if (!isWordByte(byte)) return true;
+  return isHiding && distance > LONGEST_WORD && (byte == MINUS || byte == UNDERSCORE);
 }
 
 /** Finds the first address of a text. Parameters and result are those of {@link queryNextAddress}. */
@@ -378,9 +392,11 @@ export function findAddress(start: usize, from: usize, close: usize): usize {
         isLong = popcnt(dots & inside) >= IPV4_DOTS || (count >= IPV6_COLONS && !isNumbers) || (ownColons & (ownColons >> 1)) != 0;
       } else {
         word = at;
-        while (word > start && isWordByte(load<u8>(word - 1))) word--;
+        while (word > start && !isWordEnd(load<u8>(word - 1), at - word)) word--;
         wordEnd = at;
-        while (wordEnd < close && isWordByte(load<u8>(wordEnd))) wordEnd++;
+        if (isHiding && at < knownEnd) wordEnd = knownEnd;
+        while (wordEnd < close && !isWordEnd(load<u8>(wordEnd), wordEnd - at)) wordEnd++;
+        knownEnd = wordEnd;
         isLong = hasAddressMarks(word, wordEnd);
       }
       if (!isLong) continue;
