@@ -77,8 +77,6 @@ export interface DateHints {
   addressDate?: string | undefined;
   /** Name or version of the release. */
   version?: string | undefined;
-  /** When the registry received the package, ISO 8601. */
-  publishedAt?: string | undefined;
   /** The header of the download (RFC 9110 §8.8.2). */
   lastModified?: string | undefined;
   /** When a local file was last changed. */
@@ -86,8 +84,8 @@ export interface DateHints {
 }
 
 /**
- * Finds the date of a source's data by the best evidence: a date in the files, the name of the release, the time of
- * publication, `Last-Modified`, and for local files the time of the last change. Of several files the oldest counts.
+ * Finds the date of a source's data by the best evidence: a date in the files, the name of the release, `Last-Modified`, and for
+ * local files the time of the last change. Of several files the oldest counts.
  *
  * @returns undefined if there is no evidence
  */
@@ -102,7 +100,6 @@ export async function findDataDate(files: readonly FetchedFile[], hints: DateHin
   const release = hints.addressDate ?? dateInName(hints.version ?? '');
   if (release !== undefined) return { date: release, evidence: 'name of the release' };
   const times = [
-    [hints.publishedAt && new Date(hints.publishedAt), 'time of publication'],
     [hints.lastModified && new Date(hints.lastModified), 'Last-Modified'],
     [hints.modifiedAt, 'time of the last change of the file'],
   ] as const;

@@ -1,7 +1,6 @@
 /** Verifies a whole release: all files against the manifest, the structure of the range file, and the mirror against it. */
 import { join } from 'node:path';
 import { AtlasError, damagedRelease, orThrow, REBUILD } from '../errors.js';
-import { MIRROR_VERSION } from '../mirror/reader.js';
 import { verifyMirror } from '../mirror/verifier.js';
 import { COUNTRIES, LABELS, OpenPartitions, otherPartitions, type Partition } from '../rangefile/partitions.js';
 import { openFile, type PartitionFile, type RangeFile } from '../rangefile/reader.js';
@@ -36,7 +35,6 @@ export interface VerifiedRelease {
   file: RangeFile;
   /** What the release has besides the countries. */
   others: OpenPartitions;
-  mirrorVersion: number;
 }
 
 /**
@@ -62,7 +60,7 @@ export function verifyRelease(dir: string): VerifiedRelease {
     if (hasPartition(manifest, partition)) others.set(partition, verified(partition));
   }
   verifyMirror(join(dir, MIRROR_FILE), file, others);
-  return { manifest, file, others, mirrorVersion: MIRROR_VERSION };
+  return { manifest, file, others };
 }
 
 /**
