@@ -34,6 +34,7 @@ const UNDERSCORE: u32 = 95;
 const APOSTROPHE: u32 = 39;
 const OPENING_PARENTHESIS: u32 = 40;
 const ASTERISK: u32 = 42;
+const HASH: u32 = 35;
 const PERCENT: u32 = 37;
 const SLASH: u32 = 47;
 const LESS: u32 = 60;
@@ -371,7 +372,7 @@ export function programOf(start: usize, close: usize): usize {
     while (end < close && (isCapital(load<u8>(end)) || isDigit(load<u8>(end)))) end++;
     if (isCapital(byte) && end - at > 2 && load<u8>(end) == <u8>SPACE) return 0;
     const isNumbered = isDigit(byte) && (!isIso || load<u8>(end) == <u8>COMMA || load<u8>(end) == <u8>COLON);
-    if (!isLetter(byte) && !isNumbered && byte != PERCENT && byte != ASTERISK && byte != COLON) return 0;
+    if (!isLetter(byte) && !isNumbered && byte != PERCENT && byte != ASTERISK && byte != COLON && byte != HASH) return 0;
   }
   machine = host;
   return at;
