@@ -1,5 +1,5 @@
 /** A release that was merged or compiled wrongly is refused: ipaddr.js and a plain vote check it against the sources. */
-import { rmSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it, vi } from 'vitest';
@@ -118,6 +118,23 @@ describe('ipatlas verify --deep', () => {
     expect([code, stderr]).toEqual([
       5,
       expect.stringMatching(/own\.csv, line 38 .*the release has unallocated, but .* give BR/),
+    ]);
+  });
+
+  it('compares the kinds of networks with their lists', async () => {
+    const source = (id: string, more: object) => ({ id, license: 'CC0-1.0', fetch: { file: `${id}.csv` }, ...more });
+    const lists = [source('exits', { format: 'cidr-list', network: { kind: 'tor', operator: 'tor' } })];
+    const sources = [source('own', { format: 'ip-location-db' }), ...lists];
+    const file = writeSources(dir, { own: V4, exits: ['1.3.16.0/24', '2a00:3::7'] }, { ...LIMITS, sources });
+    expect(await buildOnce(dataDir, file, { asOf: '2026-01-01' })).toMatchObject({ outcome: 'published' });
+    const check = () => checkStoredRelease(dataDir, join(dataDir, 'current'));
+    expect(await check()).toMatchObject({ rows: 32, disagreements: [] });
+    // As if the release had been made of the list of another operator.
+    const path = join(dataDir, 'current', 'manifest.json');
+    writeFileSync(path, readFileSync(path, 'utf8').replace('"operator": "tor"', '"operator": "other"'));
+    expect((await check()).disagreements.slice(0, 2)).toEqual([
+      'exits.csv, line 1 (1.3.16.0/24): at 1.3.16.0 the release has [null,"tor","tor"], but the rows of the sources give [null,"tor","other"]',
+      'exits.csv, line 1 (1.3.16.0/24): at 1.3.16.255 the release has [null,"tor","tor"], but the rows of the sources give [null,"tor","other"]',
     ]);
   });
 
