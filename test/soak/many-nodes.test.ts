@@ -89,7 +89,7 @@ it(
     await until(() => releases.every((release) => release === second), 'the second release on all nodes');
 
     await origin.add(wrongWorld);
-    const refusals = () => messages.filter((text) => text.includes('E_REFUSED')).length;
+    const refusals = () => messages.filter((text) => text.includes('pull again with --force')).length;
     await until(() => refusals() === nodes.length, 'the refusal of each node');
     expect(releases).toEqual([second, second, second]);
     for (const node of nodes) expect(node.current()).toBe(second);
