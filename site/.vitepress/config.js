@@ -36,6 +36,7 @@ const GUIDES = {
   'To look up': {
     '/commands': 'Commands',
     '/reference': 'Errors, limits, variables',
+    '/stability': 'What stays as it is',
   },
 };
 

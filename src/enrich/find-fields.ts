@@ -232,10 +232,16 @@ function itemsOf(value: unknown): Items[] {
   return [...found].map(([path, items]) => ({ path, items }));
 }
 
+/** Returns whether the first field is outside of arrays. */
+function isOutsideArrays({ field }: Found): boolean {
+  return !field![0]!.split('|')[0]!.includes('[]');
+}
+
 /** Returns whether a field of the client, or without a role, is outside of arrays: its object is the record. */
-function isOfRecord({ field, isUntrusted, inText }: Found, names: AddressNames): boolean {
+function isOfRecord(found: Found, names: AddressNames): boolean {
+  const { field, isUntrusted, inText } = found;
   const [first] = field![0]!.split('|');
-  return !first!.includes('[]') && !isUntrusted && !inText && rankOf(first!, names) <= RANKS.unnamed;
+  return isOutsideArrays(found) && !isUntrusted && !inText && rankOf(first!, names) <= RANKS.unnamed;
 }
 
 /** Finds the array whose objects are the records of a document: the largest with addresses, or an array in its objects that has them. */
@@ -248,14 +254,19 @@ function findInDocument(value: unknown, names: AddressNames, given: ExplicitFlag
     if (path === '' && given.format !== undefined && items.some((one) => hasDefault(one, given))) return undefined;
     const found = findInObjects(items, names);
     if (found === undefined) continue;
-    const inner = arrays.filter((one) => one.path.startsWith(`${path}[].`));
-    const records = isOfRecord(found, names)
-      ? undefined
-      : inner
-          .map((one) => ({ path: one.path, found: findInObjects(one.items, names) }))
-          .find((one) => one.found && isOfRecord(one.found, names));
+    const inner = isOfRecord(found, names)
+      ? []
+      : arrays.flatMap((one) => {
+          const best = one.path.startsWith(`${path}[].`) ? findInObjects(one.items, names) : undefined;
+          return best === undefined ? [] : [{ path: one.path, found: best }];
+        });
+    // Of text in arrays of arrays, too, the object that has it is the record.
+    const hasTextBelow = found.inText && !isOutsideArrays(found);
+    const records =
+      inner.find((one) => isOfRecord(one.found, names)) ??
+      (hasTextBelow ? inner.find((one) => one.found.inText && isOutsideArrays(one.found)) : undefined);
     const { path: own, found: best } = records ?? { path, found };
-    return { format: 'json', items: own === '' ? undefined : own.endsWith('[]') ? `${own}[]` : own, ...best! };
+    return { format: 'json', items: own === '' ? undefined : own.endsWith('[]') ? `${own}[]` : own, ...best };
   }
   return undefined;
 }

@@ -73,6 +73,10 @@ describe('findFields', () => {
     ['\x1e{"src":"8.8.8.8"}\n\x1e{"src":"8.8.8.8"}\n', '--format json-seq --field src'],
     ['{"a":[{"b":[{"src":"8.8.8.8"},{"src":"8.8.8.8"}]}]}\n', "--format json --items 'a[].b' --field src"],
     ['[[{"src":"8.8.8.8"}],[{"src":"8.8.8.8"}]]', "--format json --items '[][]' --field src"],
+    [
+      '{"all":[{"logs":[{"body":"login from 8.8.8.8"},{"body":"login from 8.8.4.4"}]}]}',
+      "--format json --items 'all[].logs' --field body --in-text",
+    ],
     ['[{"a":[{"b":[{"cidr":"8.8.8.8/32"}]}]}]\n', "--format json --items '[].a[].b' --field cidr --lenient"],
     // Text that has a delimiter, or not all pairs.
     ['| a | ip |\n|---|---|\n| x | 8.8.8.8 |\n', '--format text'],
