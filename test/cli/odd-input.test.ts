@@ -30,7 +30,7 @@ beforeAll(async () => {
 /** Commands that stay, or wait for a server. */
 const STAY = ['serve', 'stream', 'pull'];
 /** Flags that stay, that wait, or that the test gives. */
-const OWN_FLAGS = ['schedule', 'wait', 'data'];
+const OWN_FLAGS = ['schedule', 'wait', 'data', 'sources'];
 /** Values and operands: most mean something to some command. */
 const WORDS = [
   ...[
@@ -78,7 +78,11 @@ it('no command prints NaN, undefined, [object Object] or internal error, whateve
     const first = actions.length === 0 ? fc.constant([]) : fc.constantFrom(...actions).map((action) => [action]);
     return fc
       .record({ first, flags: fc.array(flag, { maxLength: 3 }), operands: fc.array(word, { maxLength: 2 }) })
-      .map((parts) => [name, ...parts.first, ...parts.flags, ...parts.operands]);
+      .map((parts) => {
+        // Without sources of its own, a build would fetch those of the world.
+        const own = 'sources' in allFlags(command) ? ['--sources=sources.json'] : [];
+        return [name, ...parts.first, ...own, ...parts.flags, ...parts.operands];
+      });
   });
   await fc.assert(
     fc.asyncProperty(line, async (args) => {
@@ -86,7 +90,7 @@ it('no command prints NaN, undefined, [object Object] or internal error, whateve
       expect(`${stdout}${stderr}`).not.toMatch(ACCIDENT);
       expect(code).not.toBe(1);
     }),
-    { numRuns: Number(process.env.FUZZ_RUNS ?? 50) },
+    { numRuns: Number(process.env.FUZZ_RUNS ?? 300) },
   );
 });
 
