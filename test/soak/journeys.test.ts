@@ -20,7 +20,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(cwd, { recursive: true }));
 
-/** A server behind nginx with the lines of docs/api.md. */
+/** A journey: the API behind nginx, configured as docs/api.md says. */
 const SERVE_BEHIND_NGINX = `
 "$NODE" "$MAIN" serve --host 127.0.0.1 --port ${API_PORT} --trust-proxy 127.0.0.1 2> log &
 {
