@@ -61,14 +61,18 @@ export function buildApp(deps: AppDeps): FastifyInstance {
   return app;
 }
 
-/** Adds the routes of forward auth, for all methods: some proxies pass on that of the client. No body is read. */
+/** Adds the routes of forward auth, for all methods: some proxies pass on that of the client. */
 function addForwardAuth(app: FastifyInstance, handler: Handler): void {
   for (const method of METHODS) {
     if (method !== 'CONNECT' && !app.supportedMethods.includes(method)) app.addHttpMethod(method, { hasBody: true });
   }
+  const common = ['GET', 'HEAD'];
+  const others = app.supportedMethods.filter((method) => !common.includes(method));
+  // Answered here, before Fastify reads a body that nobody uses.
   const onRequest = (request: FastifyRequest, reply: FastifyReply): void => void handler(request, reply);
   for (const url of [FORWARD_AUTH.path, `${FORWARD_AUTH.path}/*`]) {
-    app.route({ method: app.supportedMethods, url, exposeHeadRoute: false, onRequest, handler });
+    app.route({ method: common, url, handler });
+    app.route({ method: others, url, onRequest, handler });
   }
 }
 

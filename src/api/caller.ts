@@ -43,12 +43,17 @@ export function trustFunction(cidrs: readonly string[]): false | ((address: stri
   if (cidrs.length === 0) return false;
   const words = { 4: new Uint32Array(addressWords(4)), 6: new Uint32Array(addressWords(6)) };
   // Not a BlockList of Node: it makes an object outside of JavaScript for each address, a tenth of a request.
-  return (address) => {
-    const plain = plainAddress(address);
-    const family = parseAddress(plain, words[6]);
+  const isProxy = (address: string): boolean => {
+    const family = parseAddress(plainAddress(address), words[6]);
     if (family === 0) return false;
     words[4][0] = words[6][0]!;
     return proxies.some((block) => block.family === family && rangeContains(block.first, block.last, words[family]));
+  };
+  // Most requests come from the proxy that sent the one before.
+  let last: { address: string | undefined; isProxy: boolean } = { address: undefined, isProxy: false };
+  return (address) => {
+    if (address !== last.address) last = { address, isProxy: isProxy(address) };
+    return last.isProxy;
   };
 }
 

@@ -100,21 +100,20 @@ function prepare(rule: GateRule, release: ServedRelease): (ip: string) => GateDe
     return {
       isPrivate: PRIVATE_REASONS.includes(String(reason)),
       isInList: code === null ? hasNone : isListed(countries, code, is_eu === true, release.asOf),
-      headers: ['x-country-code', code ?? '', 'x-in-eu', code === null ? '' : String(is_eu)],
+      code: code ?? '',
+      isEu: code === null ? '' : String(is_eu),
     };
   });
-  const network = search.each(['asn'], ({ asn }) => ({
-    isInList: asns.has(asn as number),
-    headers: ['x-asn', String(asn ?? '')],
-  }));
+  const network = search.each(['asn'], ({ asn }) => ({ isInList: asns.has(asn as number), asn: String(asn ?? '') }));
   const kindOf = search.each(['kind'], ({ kind }) => ({ isInList: kinds.has(kind as string) }));
   const isBlind = ruleProblem(rule, release.database.manifest) !== undefined;
   return (ip) => {
     if (!search.find(ip)) return undefined;
-    const [where, who] = [country(), network()];
+    const where = country();
+    const who = network();
     const isInList = where.isInList || who.isInList || kindOf().isInList;
     const isAllowed = !isBlind && (where.isPrivate ? allowsPrivate : isInList === allows);
-    return { isAllowed, headers: [...where.headers, ...who.headers] };
+    return { isAllowed, headers: ['x-country-code', where.code, 'x-in-eu', where.isEu, 'x-asn', who.asn] };
   };
 }
 

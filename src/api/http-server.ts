@@ -211,19 +211,16 @@ export class ApiHttpServer extends Server {
     // A response ended the connection before this request was read.
     if (!connection.writable) return;
     const { [CURRENT]: current, [WAITING]: waiting } = connection;
-    const turn: Turn = {
-      request,
-      answer() {
-        connection[CURRENT] = response;
-        answer(request, response);
-      },
+    const answerNow = (): void => {
+      connection[CURRENT] = response;
+      answer(request, response);
     };
     if (waiting !== undefined) {
-      waiting.push(turn);
+      waiting.push({ request, answer: answerNow });
     } else if (current === undefined || isSent(current)) {
-      turn.answer();
+      answerNow();
     } else {
-      connection[WAITING] = [turn];
+      connection[WAITING] = [{ request, answer: answerNow }];
       hold(connection);
       this.#answerNext(connection);
     }

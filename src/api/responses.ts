@@ -20,22 +20,27 @@ export const ERROR_BODIES = Object.fromEntries(
 ) as Record<WireError, string>;
 
 /** What a browser may send and read (Fetch standard, "CORS protocol"). */
-const CORS_METHODS = 'GET, HEAD, POST';
-const CORS_REQUEST_HEADERS = 'X-API-Key, Content-Type';
 const CORS_RESPONSE_HEADERS =
   'X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, X-Database-Release, X-Database-Age, X-Served-By, ETag';
-const CORS_MAX_AGE_S = '86400';
 
 /** Header names and values in turn, as `response.writeHead` takes them. */
 export type Headers = readonly string[];
 
 const NO_HEADERS: Headers = [];
+const CLOSING: Headers = ['connection', 'close'];
+const PREFLIGHT: Headers = [
+  ...['access-control-allow-methods', 'GET, HEAD, POST'],
+  ...['access-control-allow-headers', 'X-API-Key, Content-Type'],
+  ...['access-control-max-age', '86400'],
+];
 
 /**
  * For all JSON: an answer is only for the caller whose key and address it belongs to, and it differs by `Origin`. A shared
  * cache with a default lifetime would give it to others (RFC 9111 §4.2.2).
  */
 const PRIVATE: Headers = ['cache-control', 'private, no-store', 'vary', 'Origin'];
+const PRIVATE_EMPTY: Headers = [...PRIVATE, 'content-length', '0'];
+const PRIVATE_JSON: Headers = [...PRIVATE, 'content-type', JSON_TYPE, 'content-length'];
 
 export interface ResponderOptions {
   /** Sent as `X-Served-By`. */
@@ -75,8 +80,8 @@ export class Responder {
     headers = NO_HEADERS,
     encoding: 'utf8' | 'latin1' = 'utf8',
   ): undefined {
-    const all = this.#headers(reply, headers);
-    all.push(...PRIVATE, 'content-type', JSON_TYPE, 'content-length', String(Buffer.byteLength(json, encoding)));
+    const all = this.#headers(reply, headers, PRIVATE_JSON);
+    all.push(String(Buffer.byteLength(json, encoding)));
     write(reply, status, all, reply.request.method === 'HEAD' ? '' : json, encoding);
   }
 
@@ -86,14 +91,14 @@ export class Responder {
    * @param type value of `Content-Type`
    */
   document(reply: FastifyReply, status: number, type: string, body: string, headers: Headers): undefined {
-    const all = this.#withClosing([...this.#served, ...headers]);
+    const all = this.#withClosing(this.#served, headers);
     all.push('content-type', type, 'content-length', String(Buffer.byteLength(body)));
     write(reply, status, all, reply.request.method === 'HEAD' ? '' : body);
   }
 
   /** Sends a file that any page may read, with the same headers to all: shared caches may keep it. */
   bytes(reply: FastifyReply, bytes: Uint8Array, headers: Headers): undefined {
-    const all = this.#withClosing([...this.#commonForBrowsers, ...headers]);
+    const all = this.#withClosing(this.#commonForBrowsers, headers);
     all.push('content-type', 'application/octet-stream', 'content-length', String(bytes.length));
     reply.raw.writeHead(200, all);
     reply.hijack();
@@ -102,14 +107,12 @@ export class Responder {
 
   /** Sends a response without a body, which no cache may keep. */
   empty(reply: FastifyReply, status: number, headers: Headers): undefined {
-    const all = this.#headers(reply, headers);
-    all.push(...PRIVATE, 'content-length', '0');
-    write(reply, status, all, '');
+    write(reply, status, this.#headers(reply, headers, PRIVATE_EMPTY), '');
   }
 
   /** Tells a client that it has the file of {@link bytes} already. */
   notModified(reply: FastifyReply, headers: Headers): undefined {
-    write(reply, 304, this.#withClosing([...this.#commonForBrowsers, ...headers]), '');
+    write(reply, 304, this.#withClosing(this.#commonForBrowsers, headers), '');
   }
 
   /** Sends an error. @param more to say, which must not have anything of the request */
@@ -125,21 +128,17 @@ export class Responder {
    * @param allowed value of `Allow`, if the path has a route
    */
   options(reply: FastifyReply, allowed: string | undefined): undefined {
-    const all = this.#headers(reply, allowed === undefined ? NO_HEADERS : ['allow', allowed]);
-    all.push('access-control-allow-methods', CORS_METHODS);
-    all.push('access-control-allow-headers', CORS_REQUEST_HEADERS);
-    all.push('access-control-max-age', CORS_MAX_AGE_S);
-    write(reply, 204, all, '');
+    const headers = allowed === undefined ? NO_HEADERS : ['allow', allowed];
+    write(reply, 204, this.#headers(reply, headers, PREFLIGHT), '');
   }
 
-  #headers({ request }: FastifyReply, more: Headers): string[] {
+  #headers({ request }: FastifyReply, more: Headers, last: Headers): string[] {
     const common = request.headers.origin === undefined ? this.#common : this.#commonForBrowsers;
-    return this.#withClosing([...common, ...more]);
+    return this.#withClosing(common, more, last);
   }
 
-  #withClosing(headers: string[]): string[] {
-    if (this.#isClosing()) headers.push('connection', 'close');
-    return headers;
+  #withClosing(common: Headers, more: Headers, last = NO_HEADERS): string[] {
+    return [...common, ...more, ...(this.#isClosing() ? CLOSING : NO_HEADERS), ...last];
   }
 }
 
