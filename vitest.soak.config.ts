@@ -15,7 +15,8 @@ const properties = readdirSync('test', { recursive: true, encoding: 'utf8' })
 
 export default defineConfig({
   test: {
-    include: ['test/soak/**/*.test.ts', ...properties],
+    // The worker's test has a list of odd headers.
+    include: ['test/soak/**/*.test.ts', 'test/stream/worker.test.ts', ...properties],
     env: { SEED: seed, SOAK_SCALE: String(scale), FUZZ_RUNS: String(Math.ceil(5_000 * scale)) },
     testTimeout: 3_600_000,
     hookTimeout: 600_000,

@@ -129,6 +129,7 @@ not in the European Union      1  33.3 %
       stdout: 'code  country  lines  share\n',
       stderr: '',
     });
+    expect((await run(['summarize', '--by', 'eu'], '')).stdout.match(/\S+ %/g)).toEqual(['0 %', '0 %']);
     const { stderr } = await run(['summarize'], '{"a":1}\n');
     expect(stderr).toContain('warning: no address was found: ip is missing');
   });

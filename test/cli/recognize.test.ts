@@ -63,6 +63,12 @@ it.each(TEXTS)('%j without flags is as with %s %s …, and other flags are never
     expect([others, await run(...others)]).toEqual([others, await run(...others, '--no-guess')]);
 });
 
+it('a column that is not there is never said to be found', async () => {
+  const { code, stderr } = await enrich(['--field', 'client.ip'], { input: 'created,b\n2026-01-01,8.8.8.8\n' });
+  expect([code, stderr]).toEqual([2, expect.stringContaining('has no column "client.ip"')]);
+  expect(stderr).not.toContain('CSV, column');
+});
+
 it('a row or an item that is longer than the sample is read to its end', async () => {
   const texts = [
     `Report\n\nid,note,src\n1,"${'a, b\n'.repeat(20_000)}",8.8.8.8\n2,,9.9.9.9\n`,

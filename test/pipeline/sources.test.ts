@@ -192,6 +192,7 @@ describe('loadSources', () => {
       withSource({ fetch: { ...NPM, npm: 'github:a/b' } }),
       'sources[0].fetch.npm is "github:a/b"; expected',
     ],
+    ['npm with a range', withSource({ fetch: { ...NPM, npm: 'a@^2.3.0' } }), '.fetch.npm is "a@^2.3.0"; expected'],
     [
       'a file twice',
       withSource({ fetch: { ...NPM, files: ['a', 'a'] } }),
