@@ -84,18 +84,11 @@ describe('the lookup result', () => {
   it.each([
     ['8.8.8.8', '8.8.8.8'],
     ['2001:4860:4860::8888', '2001:4860:4860:0000:0000:0000:0000:8888'],
-    ['2001:4860:4860:0:0:0:0:8888', '2001:4860:4860:0000:0000:0000:0000:8888'],
-    ['2001:4860:4860:0000:0000:0000:0000:8888', '2001:4860:4860:0000:0000:0000:0000:8888'],
     ['2001:4860:4860::ABCD', '2001:4860:4860:0000:0000:0000:0000:abcd'],
-    ['2001:4860:4860::8.8.8.8', '2001:4860:4860:0000:0000:0000:0808:0808'],
     // An IPv4-mapped address is that IPv4 address, in any spelling.
     ['::ffff:8.8.8.8', '8.8.8.8'],
-    ['::FFFF:0808:0808', '8.8.8.8'],
-    ['0:0:0:0:0:ffff:808:808', '8.8.8.8'],
     // The embedded IPv4 address decides; the address stays IPv6.
     ['2002:808:808::1', '2002:0808:0808:0000:0000:0000:0000:0001'],
-    ['64:ff9b::8.8.8.8', '0064:ff9b:0000:0000:0000:0000:0808:0808'],
-    ['2001::f7f7:f7f7', '2001:0000:0000:0000:0000:0000:f7f7:f7f7'],
   ])('normalizes %s to %s, which is in the United States', async (asked, ip) => {
     expect(await lookup(asked)).toEqual({ ip, country: 'United States', country_code: 'US', is_eu: false });
     expect((await batch([asked]))[asked]).toEqual(await lookup(asked));
@@ -122,13 +115,6 @@ describe('address text', () => {
     'fe80::1%25eth0',
     '16843009',
     'localhost',
-    '8.8.8.8,8.8.4.4',
-    '%00',
-    '%zz',
-    '%',
-    '%ff',
-    '%2e%2e%2fbatch',
-    'a'.repeat(10_000),
     '__proto__',
   ])('refuses %s', async (text) => {
     const response = await get(`/api/lookup/${text}`);
@@ -223,11 +209,6 @@ describe('endpoints', () => {
     },
   );
 
-  it('refuses HEAD with the same status', async () => {
-    expect((await app.inject({ method: 'HEAD', url: '/api/lookup/8.8.8.8' })).statusCode).toBe(401);
-    expect((await app.inject({ method: 'HEAD', url: '/api/lookup/x', headers: HEADERS })).statusCode).toBe(400);
-  });
-
   it.each(['/api/lookup/8.8.8.8', '/api/lookup/', '/api/batch', '/api/nothing', '/healthz', '/nothing', '/'])(
     'answers OPTIONS %s without a key, for any origin',
     async (url) => {
@@ -245,18 +226,6 @@ describe('endpoints', () => {
       }
     },
   );
-
-  it('lets any origin read answers, errors and the headers that matter', async () => {
-    for (const [url, status] of [
-      ['/api/lookup/8.8.8.8', 200],
-      ['/api/lookup/x', 400],
-      ['/nothing', 404],
-    ] as const) {
-      const { statusCode, headers } = await get(url, { ...HEADERS, origin: 'https://shop.example' });
-      expect([statusCode, headers['access-control-allow-origin']]).toEqual([status, '*']);
-      expect(headers['access-control-expose-headers']).toContain('X-RateLimit-Remaining');
-    }
-  });
 });
 
 describe('authentication', () => {
@@ -282,13 +251,10 @@ describe('authentication', () => {
     ['an empty header', '', { 'x-api-key': '' }, MISSING],
     ['an unknown key', '', { 'x-api-key': `${KEY}x` }, INVALID],
     ['an unknown key in the query', '?apikey=constructor', {}, INVALID],
-    ['a key with a blank', `?apikey=${KEY}%20`, {}, INVALID],
     ['two keys in one header', '', { 'x-api-key': `${KEY}, ${KEY}` }, TWICE],
     ['both ways', `?apikey=${KEY}`, { 'x-api-key': KEY }, TWICE],
-    ['both ways, one of them empty', '?apikey=', { 'x-api-key': KEY }, TWICE],
     ['both ways, both wrong', '?apikey=a', { 'x-api-key': 'b' }, TWICE],
     ['the parameter twice', `?apikey=${KEY}&apikey=${KEY}`, {}, TWICE],
-    ['the parameter twice, once empty', `?apikey=${KEY}&apikey=`, {}, TWICE],
     ['the header twice', '', { 'x-api-key': [KEY, KEY] }, TWICE],
   ])('%s', async (_, query, headers, expected) => {
     for (const url of ['/api/lookup/8.8.8.8', '/api/lookup/', '/api/lookup']) {
@@ -352,24 +318,6 @@ describe('the order: key, then rate limit, then input', () => {
     expect(await remaining(0)).toEqual([200, '6']);
     expect(await remaining(6)).toEqual([200, '0']);
     expect(await remaining(1)).toEqual([429, '0']);
-    await one.close();
-  });
-
-  it('says when to try again', async () => {
-    const one = limited({ defaultRate: 1 });
-    const ask = () => one.inject({ url: '/api/lookup/8.8.8.8', headers: HEADERS });
-    const before = Date.now() / 1000;
-    const first = await ask();
-    expect(first.headers).toMatchObject({ 'x-ratelimit-limit': '1', 'x-ratelimit-remaining': '0' });
-    expect(first.headers['retry-after']).toBeUndefined();
-    const second = await ask();
-    expect(second.statusCode).toBe(429);
-    expect(second.headers).toMatchObject({ 'x-ratelimit-limit': '1', 'x-ratelimit-remaining': '0' });
-    const reset = Number(second.headers['x-ratelimit-reset']);
-    expect(reset).toBeGreaterThanOrEqual(before + 60);
-    expect(reset).toBeLessThanOrEqual(Date.now() / 1000 + 61);
-    expect(Number(second.headers['retry-after'])).toBeGreaterThanOrEqual(1);
-    expect(Number(second.headers['retry-after'])).toBeLessThanOrEqual(60);
     await one.close();
   });
 
@@ -482,22 +430,6 @@ describe('errors', () => {
     expect((await post('["8.8.8.8"]', { 'content-type': type })).statusCode).toBe(200);
   });
 
-  it('answers an internal error with 500, and logs it without the request', async () => {
-    const lines: unknown[] = [];
-    const keep = (...line: unknown[]) => void lines.push(line);
-    const broken = testApp(dataDir, {
-      log: { info: keep, warn: keep, error: keep },
-      release: () => {
-        throw new Error('8.8.8.8 is to blame');
-      },
-    });
-    const response = await broken.inject({ url: '/api/lookup/8.8.8.8', headers: HEADERS });
-    expect([response.statusCode, response.json()]).toEqual([500, error('Internal error')]);
-    expect(JSON.stringify(lines)).toContain('a request failed');
-    expect(JSON.stringify(lines)).not.toContain('8.8.8.8');
-    await broken.close();
-  });
-
   it('answers 503 while no database is loaded', async () => {
     const empty = testApp(dataDir, { release: () => undefined });
     const expected = [503, error('Database not loaded')];
@@ -540,12 +472,9 @@ describe('operations', () => {
       expect((await get(url, {})).json()).toEqual({ status: 'ready', release });
   });
 
+  // Those of lookups are in responses.test.ts.
   it('names the release and the region in each response', async () => {
     const regional = testApp(dataDir, { region: 'fra-1' });
-    for (const url of ['/api/lookup/8.8.8.8', '/api/lookup/', '/api/lookup/nonsense']) {
-      const { headers } = await regional.inject({ url, headers: HEADERS });
-      expect(headers).toMatchObject({ 'x-database-release': release, 'x-served-by': 'fra-1' });
-    }
     expect((await post('[]', {}, regional)).headers).toMatchObject({
       'x-database-release': release,
       'x-served-by': 'fra-1',

@@ -12,7 +12,6 @@ import {
   type FormatContext,
   type FormatEnricher,
   LIST,
-  TSV,
 } from '../support/engine-format.js';
 import { releaseForTests } from '../support/open-release.js';
 
@@ -29,7 +28,6 @@ type MakeFormat = (context: FormatContext, settings: Settings) => FormatEnricher
 const csv: MakeFormat = (context) => engineFormat(context, CSV);
 /** With the real limit of a record. */
 const csvAsShipped: MakeFormat = (context) => engineFormat(context, CSV, { maxLineBytes: MAX_CSV_RECORD_BYTES });
-const tsv: MakeFormat = (context) => engineFormat(context, TSV);
 const json: MakeFormat = (context, { items }) => engineFormat(context, documentAt(...(items ?? [])));
 const list: MakeFormat = (context) => engineFormat(context, LIST);
 
@@ -69,26 +67,6 @@ it('blank lines before a header are copied', async () => {
 });
 
 describe('a list', () => {
-  it.each([
-    ['one address', '8.8.8.8\n', '8.8.8.8\tUnited States\tUS\tfalse\n'],
-    ['no last newline', '8.8.8.8', '8.8.8.8\tUnited States\tUS\tfalse'],
-    ['CRLF', '193.0.0.1\r\n::1\r\n', '193.0.0.1\tNetherlands\tNL\ttrue\r\n::1\t\t\tfalse\r\n'],
-    ['blank lines', '\n\r\n  \n8.8.8.8\n', '\n\r\n  \n8.8.8.8\tUnited States\tUS\tfalse\n'],
-    ['no address', 'foo\n8.8.8.8 \n', 'foo\t\t\t\n8.8.8.8 \t\t\t\n'],
-    ['letters beyond ASCII', 'zürich\n90.0.0.1\n', "zürich\t\t\t\n90.0.0.1\tCôte d'Ivoire\tCI\tfalse\n"],
-    [
-      'a byte order mark',
-      '\ufeff8.8.8.8\n8.8.8.8\n',
-      '\ufeff8.8.8.8\tUnited States\tUS\tfalse\n8.8.8.8\tUnited States\tUS\tfalse\n',
-    ],
-    ['a long line', `${'x'.repeat(500)}\r\n8.8.8.8`, `${'x'.repeat(500)}\t\t\t\r\n8.8.8.8\tUnited States\tUS\tfalse`],
-    ['nothing', '', ''],
-  ])('%s', async (_, input, expected) => {
-    expect((await enrich(list, input)).output).toBe(expected);
-    const { format } = start(list, {});
-    expect((await collect(format, cut(Buffer.from(input), everyByte(Buffer.from(input))))).toString()).toBe(expected);
-  });
-
   it('adds the requested values, and counts', async () => {
     const { output, counts } = await enrich(list, '8.8.8.8\n10.0.0.1\nx\n\n', { add: 'reason,country_code' });
     expect(output).toBe('8.8.8.8\t\tUS\n10.0.0.1\tprivate\t\nx\t\t\n\n');
@@ -100,25 +78,6 @@ describe('a table', () => {
   const HEADER = 'id,ip,name\n';
   const WITH_GEO = 'id,ip,name,geo_country,geo_country_code,geo_is_eu\n';
 
-  it.each([
-    ['a record', `${HEADER}1,8.8.8.8,x\n`, `${WITH_GEO}1,8.8.8.8,x,United States,US,false\n`],
-    ['no last newline', `${HEADER}1,193.0.0.1,x`, `${WITH_GEO}1,193.0.0.1,x,Netherlands,NL,true`],
-    ['only a header', HEADER, WITH_GEO],
-    ['a header without newline', 'ip', 'ip,geo_country,geo_country_code,geo_is_eu'],
-    ['nothing', '', ''],
-    ['blank lines', `\n${HEADER}\n1,::1,x\n\n`, `\n${WITH_GEO}\n1,::1,x,,,false\n\n`],
-    [
-      'CRLF and a byte order mark',
-      '\ufeff"ip","é"\r\n90.0.0.1,ü\r\n',
-      '\ufeff"ip","é",geo_country,geo_country_code,geo_is_eu\r\n90.0.0.1,ü,Côte d\'Ivoire,CI,false\r\n',
-    ],
-  ])('%s', async (_, input, expected) => {
-    expect((await enrich(csv, input)).output).toBe(expected);
-    const { format } = start(csv, {});
-    expect((await collect(format, cut(Buffer.from(input), everyByte(Buffer.from(input))))).toString()).toBe(expected);
-    expect((await enrich(tsv, input.replaceAll(',', '\t'))).output).toBe(expected.replaceAll(',', '\t'));
-  });
-
   it('accepts several fields and columns with dots, and quotes a column name if necessary', async () => {
     const { output, counts } = await enrich(csv, 'src.ip,dst\n8.8.8.8,::1\n', {
       fields: ['src.ip', 'dst=to, maybe'],
@@ -129,16 +88,6 @@ describe('a table', () => {
         '8.8.8.8,::1,US,,,loopback\n',
     );
     expect(counts).toMatchObject({ lines: 1, found: 1, no_country: 1 });
-  });
-
-  it.each<[InvalidPolicy, string]>([
-    ['keep', `${WITH_GEO}1\n2,8.8.8.8,x,United States,US,false\n"\n`],
-    ['drop', `${WITH_GEO}2,8.8.8.8,x,United States,US,false\n`],
-  ])('%s records that do not fit', async (onInvalid, expected) => {
-    const { output, counts, rejected } = await enrich(csv, `${HEADER}1\n2,8.8.8.8,x\n"\n`, { onInvalid });
-    expect(output).toBe(expected);
-    expect(rejected).toBe('1\n"\n');
-    expect(counts).toMatchObject({ lines: 3, found: 1, invalid_line: 2 });
   });
 
   it('fails at the first record that does not match the header, after those before it', async () => {
@@ -197,41 +146,14 @@ describe('a table', () => {
 
 describe('a JSON document', () => {
   const US = '"geo":{"country":"United States","country_code":"US","is_eu":false}';
-  const NL = '"geo":{"country":"Netherlands","country_code":"NL","is_eu":true}';
 
   it.each<[string, string, string, Settings?]>([
-    ['an array', '[{"ip":"8.8.8.8"},{"ip":"193.0.0.1"}]', `[{"ip":"8.8.8.8",${US}},{"ip":"193.0.0.1",${NL}}]`],
-    ['an empty array', ' [ ] \n', ' [ ] \n'],
-    ['an empty object', '[{},{ }]', '[{"geo":null},{ "geo":null}]'],
-    [
-      'no address',
-      '[{"ip":"x"},{"ip":4},{"ip":null},{"ip":{"ip":"8.8.8.8"}}]',
-      '[{"ip":"x","geo":null},{"ip":4,"geo":null},{"ip":null,"geo":null},{"ip":{"ip":"8.8.8.8"},"geo":null}]',
-    ],
     [
       'an indented object',
       '[\n  {\n    "ip": "8.8.8.8"\n  }\n]\n',
       `[\n  {\n    "ip": "8.8.8.8",\n    ${US}\n  }\n]\n`,
     ],
     ['a byte order mark', '\ufeff[{"ip":"8.8.8.8"}]', `\ufeff[{"ip":"8.8.8.8",${US}}]`],
-    [
-      'names beyond ASCII',
-      '[{"ï":{"ü":"::1"},"\\u00fc":1}]',
-      '[{"ï":{"ü":"::1"},"ü":{"reason":"loopback"}}]',
-      { fields: ['ï.ü=ü'], add: 'reason' },
-    ],
-    [
-      'several fields',
-      '[{"a":"8.8.8.8"}]',
-      '[{"a":"8.8.8.8","a_geo":{"is_eu":false},"b":null}]',
-      { fields: ['a', 'a.b=b'], add: 'is_eu' },
-    ],
-    [
-      'a field that the answer replaces',
-      '[{"ip":"8.8.8.8","a":1}]',
-      '[{"a":1,"ip":{"country_code":"US"}}]',
-      { fields: ['ip=ip'], add: 'country_code' },
-    ],
     [
       'an array inside',
       '{"n":1,"data":{"x":[{"ip":"8.8.8.8"}],"rows":[{"ip":"8.8.8.8"}]},"ip":"8.8.8.8"} ',
@@ -255,16 +177,6 @@ describe('a JSON document', () => {
     expect((await enrich(json, input, settings)).output).toBe(expected);
     const { format } = start(json, settings);
     expect((await collect(format, cut(Buffer.from(input), everyByte(Buffer.from(input))))).toString()).toBe(expected);
-  });
-
-  it.each([
-    ['[1 , {"ip":"8.8.8.8"}\n, 2, {"ip":"8.8.8.8"} , 3 ]', `[ {"ip":"8.8.8.8",${US}}\n, {"ip":"8.8.8.8",${US}}  ]`],
-    ['[1, 2]', '[]'],
-    ['[ {"ip":"8.8.8.8"} , [] ]', `[ {"ip":"8.8.8.8",${US}}  ]`],
-  ])('drops items that are not objects from %s', async (input, expected) => {
-    for (const positions of [[], [1, 2, 3, 4, 5, 6, 7, 25, 28]]) {
-      expect((await enrich(json, input, { onInvalid: 'drop' }, positions)).output).toBe(expected);
-    }
   });
 
   it('counts, and reports rejected items', async () => {

@@ -125,21 +125,6 @@ describe('JSON lines', () => {
       { numRuns: RUNS },
     );
   });
-
-  it('keep their order and number in megabytes of input', async () => {
-    const ips = ['8.8.8.8', '193.0.0.1', '10.0.0.1', 'x'];
-    const lines = Array.from({ length: 60_000 }, (_, index) => `{"n":${index},"ip":"${ips[index % 4]}"}\n`);
-    const input = Buffer.from(lines.join(''));
-    for (const jobs of [1, 2, 4]) {
-      const filter: Filter = { kind: 'filter', countries: new Set(['NL']), selectsEu: false, isInverted: false };
-      const { output } = await run(input, optionsOf(filter, ['ip']), [], jobs);
-      expect(output === lines.filter((_, index) => index % 4 === 1).join('')).toBe(true);
-      const summary = new CountrySummary();
-      const { counts } = await run(input, optionsOf({ kind: 'summarize', summary }, ['ip']), [], jobs);
-      expect(summary.byEu()).toEqual({ eu: 15_000, not_eu: 15_000 });
-      expect(counts).toMatchObject({ lines: 60_000, no_country: 15_000, invalid_address: 15_000 });
-    }
-  });
 });
 
 /** Addresses and other values, with and without a country. */

@@ -192,12 +192,4 @@ describe('the address of a line of text', () => {
     const cell = kind === 'combined' ? ' "US"' : '\tUS';
     expect(output).toBe(`8.8.8.8${cell}\r\n8.8.8.8${cell}\r`);
   });
-
-  it('is the first field of an access log', async () => {
-    const rest = ' - - [22/Nov/2026:06:13:03 +0000] "GET / HTTP/1.1" 200 5 "-" "curl/8.5.0"';
-    const { output } = await run('combined', `8.8.8.8${rest}\r\nlocalhost${rest}\n10.0.0.1`);
-    expect(output).toBe(
-      `8.8.8.8${rest} "United States" "US" "false"\r\nlocalhost${rest} "-" "-" "-"\n10.0.0.1 "-" "-" "false"`,
-    );
-  });
 });

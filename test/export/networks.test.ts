@@ -1,5 +1,5 @@
 /** Exports of networks: `asn-mmdb`, read by the readers that it is for, and `--asn`, compared with lookups of fields. */
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { BlockList, isIPv6 } from 'node:net';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
@@ -12,20 +12,7 @@ import { ipatlas } from '../support/in-process.js';
 import { type NetworkBlock, SMALL_NETWORKS } from '../support/networks.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { sampleAddresses, worldOf } from './support.js';
-import {
-  bodies,
-  goRun,
-  inNetwork,
-  missingGo,
-  missingNft,
-  missingProgram,
-  missingPythonModule,
-  PYTHON,
-  run,
-  startServer,
-  stopServer,
-  testWith,
-} from './tools.js';
+import { goRun, missingGo, missingProgram, missingPythonModule, PYTHON, run, testWith } from './tools.js';
 
 /** Networks inside of each other, at the ends, of single addresses, and in no country. */
 const NETWORKS: NetworkBlock[] = [
@@ -43,7 +30,6 @@ let addresses: string[];
 let expected: string[];
 beforeAll(async () => {
   dir = temporaryDir();
-  chmodSync(dir, 0o755); // servers drop their privileges before they read
   await publishBlocks(join(dir, 'data'), SMALL_WORLD, undefined, 0, NETWORKS);
   await publishBlocks(join(dir, 'without'), SMALL_WORLD);
   database = openDatabase(join(dir, 'data'));
@@ -162,25 +148,6 @@ describe('prefixes', () => {
     const { stdout, stderr } = goRun('test/export/mmdb.go', paths, `${asked.join('\n')}\n`);
     expect(stderr).toBe('');
     expectFiles(stdout, asked);
-  });
-
-  testWith(missingPythonModule('maxminddb', 'python3-maxminddb'), 'libmaxminddb, in Python', async () => {
-    const script = `import sys, maxminddb
-addresses = sys.stdin.read().split()
-for path in sys.argv[1:]:
-    reader = maxminddb.open_database(path, maxminddb.MODE_MMAP_EXT)
-    for ip in addresses:
-        found, prefix = reader.get_with_prefix_len(ip)
-        found = found or {}
-        number = found.get("autonomous_system_number", "")
-        code = found.get("country", {}).get("iso_code", "")
-        prefix = "" if code == number == "" or ip.startswith(("2001:0:", "2001::")) else prefix - 96 * ip.startswith("::ffff:")
-        print(code, number, found.get("autonomous_system_organization", ""), prefix, sep="|")
-`;
-    const paths = await exportFiles('--embedded', 'all');
-    const { stdout, stderr } = run(PYTHON, ['-c', script, ...paths], `${addresses.join('\n')}\n`);
-    expect(stderr).toBe('');
-    expectFiles(stdout, addresses);
   });
 });
 
@@ -307,79 +274,6 @@ describe('--asn', () => {
     expect([...sets.matchAll(/^([\da-f.:]+\/\d+),$/gm)].map(([, block]) => block)).toEqual(
       blocks.map(([block]) => block),
     );
-  });
-
-  testWith(missingProgram('nginx', 'nginx', ['-v']), 'nginx, geo block', async () => {
-    const file = await exported('nginx', 'asn.geo', '--asn', WANTED.join());
-    const socket = join(dir, 'asn.sock');
-    const config = join(dir, 'asn.conf');
-    const user = process.getuid?.() === 0 ? 'user root;' : '';
-    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((name) => `${name}_temp_path ${dir};`);
-    writeFileSync(
-      config,
-      `${user} daemon off; worker_processes 1; pid ${dir}/asn.pid; error_log stderr; events {}
-http { access_log off; keepalive_requests 1000000; ${paths.join(' ')}
-  geo $arg_ip $asn { include ${file}; }
-  server { listen unix:${socket}; location / { return 200 "$asn"; } } }
-`,
-    );
-    const server = await startServer('nginx', ['-e', 'stderr', '-c', config], socket);
-    try {
-      const got = await bodies(
-        socket,
-        addresses.map((ip) => `/?ip=${ip}`),
-      );
-      const isAsked = (ip: string): boolean => !/^2001:(0:|:)/.test(ip);
-      const wrong = addresses.filter((ip, i) => isAsked(ip) && (got[i] !== '') !== isWanted(ip));
-      expect(wrong).toEqual([]);
-    } finally {
-      await stopServer(server);
-    }
-  });
-
-  testWith(missingProgram('haproxy', 'haproxy', ['-v']), 'HAProxy', async () => {
-    const file = await exported('haproxy', 'asn.map', '--asn', WANTED.join());
-    const socket = join(dir, 'haproxy.sock');
-    const config = join(dir, 'haproxy.cfg');
-    writeFileSync(
-      config,
-      `defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-frontend test
-  bind unix@${socket}
-  http-request return status 200 content-type text/plain lf-string "%[url_param(ip),map_ip(${file},-)]"
-`,
-    );
-    const server = await startServer('haproxy', ['-db', '-f', config], socket);
-    try {
-      const got = await bodies(
-        socket,
-        addresses.map((ip) => `/?ip=${ip}`),
-      );
-      // HAProxy uses the IPv4 address in a 6to4 address that is in no block.
-      const isAsked = (ip: string): boolean => !/^(2001:(0:|:)|2002:)/.test(ip);
-      const numbers = addresses.map((ip, i) => (isWanted(ip) ? `AS${expected[i]!.split(' ')[0]}` : '-'));
-      expect(addresses.filter((ip, i) => isAsked(ip) && got[i] !== numbers[i])).toEqual([]);
-      expect(got).toContain('AS13335');
-    } finally {
-      await stopServer(server);
-    }
-  });
-
-  testWith(missingNft(), 'nft', async () => {
-    const file = await exported('nft', 'real.nft', '--asn', WANTED.join());
-    const few = addresses.filter(isPlain).slice(0, 100);
-    const queries = few.map((ip) => {
-      const set = isIPv6(ip) ? 'networks6' : 'networks4';
-      return `nft get element inet ipatlas ${set} '{ ${ip} }' >/dev/null 2>&1 && echo yes || echo no`;
-    });
-    const { stdout } = inNetwork([`nft -f ${file}`, ...queries].join('\n'));
-    const found = stdout.trim().split('\n');
-    expect(few.map((ip, i) => `${ip} ${found[i]}`)).toEqual(few.map((ip) => `${ip} ${isWanted(ip) ? 'yes' : 'no'}`));
-    expect(found).toContain('yes');
   });
 
   it.each([

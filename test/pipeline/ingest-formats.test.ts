@@ -232,8 +232,6 @@ describe('the schema', () => {
     ['all there is', { ...good, delimiter: '\t', quote: null, comment: ';', header: true, skipRows: 3, skip: [] }],
     ['columns by name', { ranges: [{ files: ['*'], text: { first: 'from', last: 'to' } }], country: 'cc' }],
     ['first address and count', ranges({ files: ['*'], count: { start: 0, count: 1 } })],
-    ['first address and prefix', ranges({ files: ['*'], prefix: { start: 0, prefix: 1 } })],
-    ['decimals of one family', ranges({ files: ['a', 'b'], decimal: { first: 0, last: 1, family: 6 } })],
     ['a place in MMDB records', { mmdb: { country: 'country.iso_code' } }],
     ['an AS number and a name', { ranges: good.ranges, asn: 'origin', name: 3 }],
   ])('accepts %s', (_what, format) => {
@@ -241,26 +239,15 @@ describe('the schema', () => {
   });
 
   test.each<[string, unknown, string]>([
-    ['a number', 7, ''],
-    ['an empty object', {}, ''],
     ['an unknown key', { ...good, delimeter: ';' }, ''],
     ['a delimiter of two characters', { ...good, delimiter: '||' }, '/delimiter'],
-    ['a line end as delimiter', { ...good, delimiter: '\n' }, '/delimiter'],
-    ['a quote of false', { ...good, quote: false }, '/quote'],
-    ['no ranges', { ...good, ranges: [] }, '/ranges'],
     ['ranges without files', ranges({ text: { first: 0, last: 1 } }), '/ranges/0'],
-    ['ranges without notation', ranges({ files: ['*'] }), '/ranges/0'],
     ['two notations', ranges({ files: ['*'], text: { first: 0, last: 1 }, cidr: { network: 0 } }), '/ranges/0'],
     ['a range without its end', ranges({ files: ['*'], text: { first: 0 } }), '/ranges/0/text'],
-    ['a negative column', ranges({ files: ['*'], cidr: { network: -1 } }), '/ranges/0/cidr/network'],
     ['a fraction of a column', { ...good, country: 1.5 }, '/country'],
-    ['a column without a name', { ...good, country: '' }, '/country'],
-    ['family 5', ranges({ files: ['*'], decimal: { first: 0, last: 1, family: 5 } }), '/ranges/0/decimal/family'],
     ['a join without locations', { ...good, country: { keys: ['id'] } }, '/country'],
     ['both MMDB and CSV', { ...good, mmdb: {} }, ''],
-    ['an empty place in MMDB records', { mmdb: { country: '' } }, '/mmdb/country'],
     ['neither a country nor an AS number', { ranges: good.ranges }, ''],
-    ['both a country and an AS number', { ...good, asn: 3 }, ''],
     ['a name without an AS number', { ...good, name: 3 }, ''],
     ['a skip rule without values', { ...good, skip: [{ column: 0 }] }, '/skip/0'],
   ])('refuses %s', (_what, format, where) => {
@@ -324,12 +311,9 @@ describe('user-defined formats', () => {
   });
 
   test.each<[string, string[], boolean]>([
-    ['a.csv', ['*'], true],
     ['a.csv', ['*.CSV'], true],
     ['in/a/folder/a.csv', ['a.*'], true],
-    ['a.csv', ['b.csv', '?.csv'], true],
     ['aa.csv', ['?.csv'], false],
-    ['axcsv', ['a.csv'], false],
     ['a(1)[x]+.csv', ['a(1)[x]+.csv'], true],
     ['a.csv.gz', ['*.csv'], false],
   ])('%s with the patterns %j: %s', (name, patterns, fits) => {

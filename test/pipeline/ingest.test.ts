@@ -34,40 +34,25 @@ describe('a row that cannot be read', () => {
 
   test.each<[keyof typeof notations, string, string]>([
     ['text', '1.0.0.0,1.0.0.256,AU', 'the last address cannot be read'],
-    ['text', '1.0.0,1.0.0.255,AU', 'the first address cannot be read'],
     ['text', '01.0.0.0,1.0.0.255,AU', 'the first address cannot be read'],
-    ['text', ',1.0.0.255,AU', 'the first address cannot be read'],
-    ['text', '16777216,16777471,AU', 'the first address cannot be read'],
     ['text', '1.0.0.9,1.0.0.8,AU', 'the last address is below the first'],
-    ['text', '2001:db8::1,2001:db8::,AU', 'the last address is below the first'],
     ['text', '1.0.0.0,2001:db8::,AU', 'one address is IPv4, the other IPv6'],
-    ['text', '::1,1.0.0.0,AU', 'one address is IPv4, the other IPv6'],
     ['text', '1.0.0.0,1.0.0.2', 'the row has 2 of at least 3 columns'],
-    ['text', '1.0.', 'the row has 1 of at least 3 columns'],
     ['text', '1.0.0.0,1.0.0.255,Australia', 'the country is not a country code'],
     ['text', '1.0.0.0,1.0.0.255,A\u0001', 'the country is not a country code'],
-    ['text', '1.0.0.0,1.0.0.255,A U', 'the country is not a country code'],
-    ['text', '1.0.0.0,1.0.0.255,ÄÖ', 'the country is not a country code'],
     ['text', '1.0.0.0,1.0.0.255,AU1.0.1.0,1.0.3.255,CN', 'the country is not a country code'],
-    ['text', '\0\0\0,\0\0\0,\0\0', 'the first address cannot be read'],
     ['decimal', '1.0.0.0,1.0.0.255,AU', 'the first address is not a decimal number of up to 128 bits'],
-    ['decimal', '1,-2,AU', 'the last address is not a decimal number of up to 128 bits'],
     ['decimal', `1,${2n ** 128n},AU`, 'the last address is not a decimal number of up to 128 bits'],
     ['decimal', '4294967296,1,AU', 'the number is above the last IPv4 address'],
     ['decimal', '2,1,AU', 'the last address is below the first'],
     ['cidr', '1.0.0.0/33,AU', 'the CIDR block cannot be read'],
-    ['cidr', '1.0.0.0/,AU', 'the CIDR block cannot be read'],
     ['cidr', '1.0.0.1/24,AU', 'the CIDR block has bits set after its 24-bit prefix'],
     ['cidr', '2001:db8::1/64,AU', 'the CIDR block has bits set after its 64-bit prefix'],
     ['count', '1.0.0.0,0,AU', 'the count is not a number of addresses'],
-    ['count', '1.0.0.0,1.5,AU', 'the count is not a number of addresses'],
-    ['count', '1.0.0,1,AU', 'the first address cannot be read'],
     ['count', '255.255.255.255,2,AU', 'the range runs past the last address of its family'],
     ['count', `0.0.0.1,${2n ** 32n},AU`, 'the range runs past the last address of its family'],
     ['count', `0.0.0.0,${2n ** 32n + 1n},AU`, 'the range runs past the last address of its family'],
-    ['count', `0.0.0.0,${2n ** 64n},AU`, 'the range runs past the last address of its family'],
     ['count', `::2,${2n ** 128n - 1n},AU`, 'the range runs past the last address of its family'],
-    ['prefix', '1.0.0.0,,AU', 'the CIDR block cannot be read'],
     ['prefix', '1.0.0.0,129,AU', 'the CIDR block cannot be read'],
     ['prefix', '1.0.0.0/8,8,AU', 'the CIDR block cannot be read'],
   ])('%s: %j', async (notation, row, reason) => {
@@ -182,12 +167,9 @@ describe('a source that cannot be read', () => {
 
   test.each<[string, string, Record<string, string | Uint8Array>, RegExp]>([
     ['no bytes', 'ip-location-db', { 'a.csv': '', 'b.csv': '' }, /^source test: its files hold no ranges \(0 rows/],
-    ['only blank lines', 'ip-location-db', { 'a.csv': '\n\r\n \n' }, /hold no range/],
     ['only a byte order mark', 'ip-location-db', { 'a.csv': '\ufeff' }, /hold no range/],
-    ['only comments', 'tor-geoip', { geoip: '# a\n# b', geoip6: '#' }, /hold no range/],
     ['only a header', 'iplocate', { 'a.csv': 'network,country_code\n' }, /hold no range/],
     ['only rows to skip', 'rir-delegated-extended', { a: 'x|*|asn|*|1|summary\n' }, /\(1 rows were skipped\)/],
-    ['random bytes', 'ip-location-db', { 'a.csv': rubbish }, /rows cannot be read .*\n {2}a\.csv, line 1: /],
     ['random bytes, in a format with quotes', 'dbip-lite', { 'a.csv': rubbish }, /cannot be read|bytes|quote/],
     ['one endless field', 'ip-location-db', { 'a.csv': GOOD + 'x'.repeat(long) }, /after line 1 is longer than/],
     ['an endless comment', 'tor-geoip', { geoip: `#${' '.repeat(long)}` }, /its files hold no ranges/],
@@ -249,13 +231,10 @@ describe('the share of rows that may be rejected', () => {
   const bad = '1.0.0.9,1.0.0.1,AU\n';
 
   test.each<[number, number, number, boolean]>([
-    [0, 0, 5, true],
     [0, 1, 2000, false],
     [0.001, 2, 1998, true],
     [0.001, 2, 1997, false],
-    [0.5, 5, 5, true],
     [0.5, 6, 5, false],
-    [1, 5, 1, true],
   ])('limit %d, %d bad rows, %d good rows', async (share, badRows, goodRows, passes) => {
     const contents = { 'a.csv': GOOD.repeat(goodRows), 'b.csv': bad.repeat(badRows) };
     const result = ingestContents('ip-location-db', contents, share);
