@@ -66,18 +66,6 @@ const BAD_NIGHTS: [what: string, rows: Row[], gates: string[], message: RegExp][
     /source world has 2,\d+ rows, previously 3,\d+, a change by 40 %; the limit is 20 %/,
   ],
   [
-    'a source has twice the rows',
-    [...WORLD, ...WORLD],
-    ['maxRowsChange'],
-    /source world has 7,\d+ rows, previously 3,\d+, a change by 100 %/,
-  ],
-  [
-    'two countries swapped, though small',
-    altered((row) => (row.code === 'MT' ? { ...row, code: 'CY' } : row.code === 'CY' ? { ...row, code: 'MT' } : row)),
-    ['maxCountryGainShare', 'maxCountryLossShare'],
-    /CY loses 100 % of its IPv4 addresses after 0 days; the limit is 37.5 %.*CY +→ +MT +1,048,576 addresses/s,
-  ],
-  [
     'a country gone, though the smallest',
     altered((row) => (row.code === 'LI' ? { ...row, code: 'CH' } : row)),
     ['maxVanishedCountries'],
@@ -88,13 +76,6 @@ const BAD_NIGHTS: [what: string, rows: Row[], gates: string[], message: RegExp][
     altered((row) => (row.first === '8.8.8.8' ? { ...row, code: 'BR' } : row)),
     ['maxWrongSentinels'],
     /8\.8\.8\.8: expected US, got BR/,
-  ],
-  [
-    'a sentinel without its answer',
-    // Nothing else covers it: its /12 and its own row are removed.
-    altered((row) => (['8.0.0.0', '8.8.8.8'].includes(row.first) ? undefined : row)),
-    ['maxWrongSentinels'],
-    /8\.8\.8\.8: expected US, got reason:unallocated/,
   ],
   [
     'a country for space that had none',
@@ -142,23 +123,10 @@ describe('a good night is published', () => {
   it.each<[string, Row[]]>([
     ['one row elsewhere', movedRows(1)],
     ['a country more', [...WORLD, { first: '102.1.0.0', last: '102.1.0.255', code: 'SM' }]],
-    ['some rows more', [...WORLD, ...WORLD.slice(0, 500)]],
   ])('%s', async (_, rows) => {
     haveWorld();
     expect(await buildOnce(dataDir, sources(rows))).toMatchObject({ outcome: 'published' });
     expect(existsSync(join(dataDir, 'releases/refused'))).toBe(false);
-  });
-
-  it('what is too much for a night is normal after two months', async () => {
-    const asOf = (days: number): { asOf: string } => ({
-      asOf: new Date(Date.UTC(2026, 0, 1 + days)).toISOString().slice(0, 10),
-    });
-    await buildOnce(dataDir, sources(WORLD), asOf(0));
-    const refused = await buildOnce(dataDir, sources(movedRows(6)), asOf(3));
-    expect(refused.message).toContain(
-      '0.17 % of the IPv4 addresses with a country are no longer in US after 3 days; the limit is 0.142 %',
-    );
-    expect(await buildOnce(dataDir, sources(movedRows(6)), asOf(60))).toMatchObject({ outcome: 'published' });
   });
 
   it('a short list of rows may change without limit', async () => {
@@ -180,17 +148,9 @@ describe('the release that the gates compare with', () => {
     expect(await buildOnce(dataDir, sources(WORLD))).toMatchObject({ outcome: 'published' });
   });
 
-  it.each([
-    ['an address of LACNIC', '200.3.14.10'],
-    ['an IPv6 address of LACNIC', '2001:13c7:7002:4000::10'],
-    ['Cloudflare DNS', '1.1.1.1'],
-    ['a root server', '198.41.0.4'],
-  ])('does not include %s, which databases place differently: a first build is published', async (_, ip) => {
-    for (const code of ['US', 'BR', 'AU']) {
-      const rows = [...WORLD, { first: ip, last: ip, code }];
-      rmSync(dataDir, { recursive: true, force: true });
-      expect(await buildOnce(dataDir, sources(rows))).toMatchObject({ outcome: 'published' });
-    }
+  it('does not matter to addresses that databases place differently: they are no sentinels', () => {
+    const ips = loadReference().sentinels.map(({ ip }) => ip);
+    for (const ip of ['200.3.14.10', '2001:13c7:7002:4000::10', '1.1.1.1', '198.41.0.4']) expect(ips).not.toContain(ip);
   });
 
   it('is the newest whole release if the current one is damaged', async () => {
