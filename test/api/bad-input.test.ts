@@ -7,7 +7,7 @@ import { type ApiHttpServer, drain } from '../../src/api/http-server.js';
 import { RateLimiter } from '../../src/api/rates/rate-limit.js';
 import { type RateStore, RateWindows } from '../../src/api/rates/rate-windows.js';
 import { type AppChanges, appDeps, KEY, keptLog, portOf, startServer } from '../support/api.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 import { exchange } from '../support/serve.js';
 
 const log = keptLog();
@@ -17,8 +17,7 @@ let server: ApiHttpServer;
 let port: number;
 
 beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  dataDir = await smallRelease();
   server = await startServer(appDeps(dataDir, { log }), { onUnparsed: (status) => unparsed.push(status) });
   port = portOf(server);
 });

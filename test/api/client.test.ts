@@ -14,7 +14,7 @@ import {
 } from '../../src/client/client.js';
 import { packageFile } from '../../src/package-root.js';
 import { type AppChanges, appDeps, KEY, listenerOf } from '../support/api.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 const US = { country: 'United States', country_code: 'US', is_eu: false };
 
@@ -31,8 +31,7 @@ const service = async (changes: AppChanges = {}): Promise<string> =>
 
 let baseUrl: string;
 beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  dataDir = await smallRelease();
   baseUrl = await service();
 });
 afterAll(() => {

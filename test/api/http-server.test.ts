@@ -3,13 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { pathToFileURL } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { type ApiHttpServer, type ClientTimes, drain } from '../../src/api/http-server.js';
 import type { Access } from '../../src/api/log.js';
 import { RATE_WINDOW_MS } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import { type AppChanges, appDeps, fixedKeys, KEY, portOf, startServer } from '../support/api.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 import { exchange, until } from '../support/serve.js';
 
 /** A busy machine may take its time. */
@@ -22,12 +22,8 @@ const TIMES: ClientTimes = {
   refused: 1_000,
 };
 
-let dataDir: string;
+const dataDir = await smallRelease();
 const servers: ApiHttpServer[] = [];
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-});
 afterAll(() => {
   for (const server of servers) {
     server.closeAllConnections();

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createAccessLog } from '../../src/api/log.js';
 import { keptLog } from '../support/api.js';
+import { jsonLines } from '../support/cli.js';
 
 const LINE = { method: 'GET', route: '/api/lookup/:ip', status: 200, duration_ms: 0.1234567 };
 
@@ -21,10 +22,7 @@ it('the access log has every line, in order, regardless of when it is flushed', 
   }
   await access.flush();
   closeSync(fd);
-  const lines = readFileSync(path, 'utf8')
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as typeof LINE);
+  const lines = jsonLines(readFileSync(path, 'utf8')) as (typeof LINE)[];
   expect(lines.map(({ status }) => status)).toEqual(Array.from({ length: 2_000 }, (_, status) => status));
   expect(lines[0]).toMatchObject({ duration_ms: 0.123 });
   expect(log.lines).toEqual([]);

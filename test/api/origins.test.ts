@@ -1,7 +1,7 @@
 /** Keys that work only in web pages of some origins. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { fixedKeys, KEY, testApp } from '../support/api.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 const BOUND = 'ipa_bound';
 const SHOP = 'https://shop.example';
@@ -9,8 +9,7 @@ const SHOP = 'https://shop.example';
 let dataDir: string;
 let app: ReturnType<typeof testApp>;
 beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  dataDir = await smallRelease();
   app = testApp(dataDir, {
     keys: fixedKeys({
       [KEY]: { id: 'free', rate: null },

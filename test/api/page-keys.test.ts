@@ -5,7 +5,7 @@ import { PageKeys, SECRET_BYTES } from '../../src/api/page/page-keys.js';
 import { readSettings } from '../../src/cli/serve.js';
 import { PAGE_KEY_MS, PAGE_RATE } from '../../src/limits.js';
 import { testApp } from '../support/api.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 const secret = randomBytes(SECRET_BYTES);
 let clock = 1_800_000_000_000;
@@ -98,8 +98,7 @@ describe('the network of a key', () => {
 describe('requests with a key of the page', () => {
   let dataDir: string;
   beforeAll(async () => {
-    dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD);
+    dataDir = await smallRelease();
   });
 
   it('work from the page only', async () => {

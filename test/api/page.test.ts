@@ -11,12 +11,11 @@ import { escapeHtml, html } from '../../src/html.js';
 import { PAGE_RATE } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import { type AppChanges, testApp } from '../support/api.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 const HTML = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
-const dataDir = temporaryDir();
-await publishBlocks(dataDir, SMALL_WORLD);
+const dataDir = await smallRelease();
 const manifest = readManifest(releaseDir(dataDir));
 
 async function get(

@@ -2,15 +2,14 @@
 import { randomBytes } from 'node:crypto';
 import { afterEach, beforeAll, expect, it } from 'vitest';
 import { createKey } from '../../src/api/keys/key-store.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 import { exchange, type ServeProcess, serve } from '../support/serve.js';
 
 let dataDir: string;
 let keys: string[];
 let server: ServeProcess;
 beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  dataDir = await smallRelease();
   keys = [createKey(dataDir).key, createKey(dataDir, { rate: 5 }).key];
 });
 afterEach(() => server.stop('SIGKILL'));

@@ -1,7 +1,7 @@
 /** The compact form of the release that answers, for everyone. */
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeAll, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import type { ApiHttpServer } from '../../src/api/http-server.js';
 import { PublicDatabase } from '../../src/api/releases/public-database.js';
 import { Container } from '../../src/compact/container.js';
@@ -13,14 +13,10 @@ import { fromBytes } from '../../src/lookup/index.js';
 import { NETWORKS } from '../../src/rangefile/partitions.js';
 import { type AppChanges, appDeps, portOf, startServer } from '../support/api.js';
 import { SMALL_NETWORKS } from '../support/networks.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { publishBlocks, SMALL_WORLD, smallRelease, temporaryDir } from '../support/release.js';
 
-let dataDir: string;
+const dataDir = await smallRelease();
 let server: ApiHttpServer;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-});
 afterEach(() => server?.close());
 
 /** Returns a function that sends a request for the file to a server. */

@@ -9,7 +9,7 @@ import { RedisRateStore, redisAddress } from '../../src/api/rates/redis-rate-sto
 import { RATE_RESERVED_SHARE, RATE_STORE_TIMEOUT_MS, RATE_WINDOW_MS } from '../../src/limits.js';
 import { keptLog } from '../support/api.js';
 import { hasRedis, REDIS_SKIPPED, RedisProcess } from '../support/redis.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease, temporaryDir } from '../support/release.js';
 import { type ServeProcess, serveWith, until } from '../support/serve.js';
 import { type RunningService, startService } from '../support/service.js';
 
@@ -69,8 +69,6 @@ describe.skipIf(!available)('rates that servers share in Redis', { timeout: 240_
     return store;
   }
 
-  const newStores = (): Promise<RedisRateStore[]> => Promise.all([1, 2, 3].map(() => newStore()));
-
   it('are counted by the script as in the memory of one process', async () => {
     const store = await newStore();
     const step = fc.record({ needed: fc.nat(12), more: fc.nat(6) });
@@ -103,46 +101,6 @@ describe.skipIf(!available)('rates that servers share in Redis', { timeout: 240_
     expect(await store.reserve('endless', 10, 1, 1)).toEqual({ reserved: 0, used: 10, resetIn: RATE_WINDOW_MS });
     expect(await client.pTTL('ipatlas:rate:endless')).toBeGreaterThan(0);
     client.destroy();
-  });
-
-  it('are exact over three servers, however their requests are mixed', async () => {
-    const limiters = (await newStores()).map((store) => new RateLimiter(store, RATE_RESERVED_SHARE));
-    const limit = 6_000;
-    let allowed = 0;
-    const hammer = async (limiter: RateLimiter, seed: number): Promise<void> => {
-      let refused = 0;
-      for (let i = 0; refused < 20; i++) {
-        const cost = 1 + ((i * 7 + seed) % 23);
-        const { allowed: isAllowed } = await limiter.take('mixed', cost, limit);
-        if (isAllowed) allowed += cost;
-        else refused++;
-      }
-    };
-    await Promise.all(limiters.flatMap((limiter, seed) => [hammer(limiter, seed), hammer(limiter, seed + 5)]));
-    expect(allowed).toBeLessThanOrEqual(limit);
-    // What is left is reserved: each server uses its own.
-    for (const limiter of limiters) while ((await limiter.take('mixed', 1, limit)).allowed) allowed++;
-    expect(allowed).toBe(limit);
-  });
-
-  it('are reserved once: a thousand requests at once ask Redis at most twice', async () => {
-    const [one, other] = (await newStores()).map((store) => new RateLimiter(store, RATE_RESERVED_SHARE));
-    const limit = 1_000_000;
-    const before = await redis.scriptCalls();
-    const states = await Promise.all(Array.from({ length: 1_000 }, () => one!.take('many', 1, limit)));
-    expect(states.every(({ allowed }) => allowed)).toBe(true);
-    // Each of the three servers also notes once a second that it runs.
-    expect((await redis.scriptCalls()) - before).toBeLessThan(50);
-    const { remaining } = await other!.take('many', 0, limit);
-    expect(remaining).toBeGreaterThanOrEqual(limit - 2 * limit * RATE_RESERVED_SHARE);
-  });
-
-  it('are refused without asking Redis again', async () => {
-    const limiter = new RateLimiter(await newStore(), RATE_RESERVED_SHARE);
-    expect((await limiter.take('refused', 100, 100)).allowed).toBe(true);
-    const before = await redis.scriptCalls();
-    for (let i = 0; i < 500; i++) expect((await limiter.take('refused', 1, 100)).allowed).toBe(false);
-    expect((await redis.scriptCalls()) - before).toBeLessThan(50);
   });
 
   it('are bounded while Redis is away, and counted together again a window later', async () => {
@@ -257,8 +215,7 @@ describe.skipIf(!available)('serve --redis', { timeout: 240_000 }, () => {
 
   beforeAll(async () => {
     redis = await RedisProcess.start();
-    dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD);
+    dataDir = await smallRelease();
   });
   afterEach(async () => {
     await Promise.all(running.splice(0).map((one) => one.stop()));

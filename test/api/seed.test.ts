@@ -1,18 +1,13 @@
 /** A server that answers from the seed until the first release is published. */
-import { join } from 'node:path';
-import { afterEach, beforeEach, expect, it } from 'vitest';
+import { afterEach, expect, it } from 'vitest';
 import { createKey } from '../../src/api/keys/key-store.js';
-import { country, publishBlocks, temporaryDir } from '../support/release.js';
+import { dataDir, giveFolders } from '../support/own-folder.js';
+import { country, publishBlocks } from '../support/release.js';
 import { until } from '../support/serve.js';
 import { type RunningService, startService } from '../support/service.js';
 
-let dir: string;
-let dataDir: string;
 let service: RunningService;
-beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-});
+giveFolders();
 afterEach(async () => {
   await service.stop();
 });

@@ -27,7 +27,7 @@ import { keepDevKey, readSettings } from '../../src/cli/serve.js';
 import { SIGN_UPS_PER_NETWORK } from '../../src/limits.js';
 import { keptLog } from '../support/api.js';
 import { finished, ipatlas, MAIN, start } from '../support/cli.js';
-import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { country, publishBlocks, SMALL_WORLD, smallRelease, temporaryDir } from '../support/release.js';
 import { exchange, type ServeProcess, serve, serveWith, until } from '../support/serve.js';
 import { type RunningService, startService } from '../support/service.js';
 
@@ -310,8 +310,7 @@ describe('two workers', () => {
   let own: string;
   let server: ServeProcess;
   beforeAll(async () => {
-    own = temporaryDir();
-    await publishBlocks(own, SMALL_WORLD);
+    own = await smallRelease();
     server = await serve(own, '--workers', '2', '--metrics-port', '0', '--sign-up', 'open', '--access-log');
   });
   afterAll(async () => {

@@ -8,11 +8,10 @@ import { SIGN_UP_RATE, SIGN_UP_WINDOW_MS, SIGN_UPS_PER_NETWORK } from '../../src
 import { sqlite } from '../../src/sqlite.js';
 import { fixedKeys, KEY, keptLog, testApp } from '../support/api.js';
 import { ipatlas } from '../support/in-process.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { publishBlocks, SMALL_WORLD, smallRelease, temporaryDir } from '../support/release.js';
 import { startService } from '../support/service.js';
 
-const dataDir = temporaryDir();
-await publishBlocks(dataDir, SMALL_WORLD);
+const dataDir = await smallRelease();
 
 describe('sign-up', () => {
   let keysDir: string;
@@ -262,8 +261,7 @@ describe('ipatlas serve', () => {
 });
 
 it('a service makes keys that work at once and can be revoked, if sign-up is open', async () => {
-  const own = temporaryDir();
-  await publishBlocks(own, SMALL_WORLD);
+  const own = await smallRelease();
   const service = await startService(own, { 'sign-up': 'open' });
   const { key } = (await (await fetch(`${service.url}/api/keys`, { method: 'POST' })).json()) as { key: string };
   const status = async (path: string, method = 'GET') =>

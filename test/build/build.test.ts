@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { removeOldReleases } from '../../pipeline/operations/prune.js';
 import { openDatabase } from '../../src/database/database.js';
 import { verifyRelease } from '../../src/database/verify.js';
@@ -161,7 +161,6 @@ describe('ipatlas build', () => {
     const [oldest] = readdirSync(releases).sort();
     const files = readdirSync(join(releases, oldest!));
     const workDir = temporaryDir();
-    onTestFinished(() => rmSync(workDir, { recursive: true }));
     expect(removeOldReleases(dataDir, workDir, 4)).toBe(1);
     expect(readdirSync(join(workDir, `old-${oldest}`))).toEqual(files);
   });

@@ -7,11 +7,9 @@ import { ReleaseMetrics } from '../../src/api/metrics.js';
 import { verifyRelease, verifyWithReport } from '../../src/database/verify.js';
 import { serve } from '../pipeline/fetch-support.js';
 import { ipatlas } from '../support/in-process.js';
-import { temporaryDir } from '../support/release.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { buildOnce, madeUpWorld, manifestOf, type Row, rowsText } from '../support/sources.js';
 
-let dir: string;
-let dataDir: string;
 /** Files of the publishers by path. */
 let published: Record<string, string | undefined>;
 let url: string;
@@ -19,9 +17,8 @@ let url: string;
 let etag: string;
 /** The last change of all files, as a header; empty if the server does not say. */
 let modified: string;
+giveFolders();
 beforeEach(async () => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
   published = {};
   etag = '"one"';
   modified = '';

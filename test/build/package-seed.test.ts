@@ -8,15 +8,12 @@ import { releaseDir } from '../../src/database/release.js';
 import { openSeed, readSeed } from '../../src/database/seed.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { seedRelease, UNAVAILABLE } from '../support/built-release.js';
-import { temporaryDir } from '../support/release.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { buildOnce, madeUpWorld, rowsText, writeSources } from '../support/sources.js';
 
-let dir: string;
-let dataDir: string;
 let sourcesFile: string;
+giveFolders();
 beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
   sourcesFile = writeSources(dir, {}, { sources: UNAVAILABLE });
 });
 

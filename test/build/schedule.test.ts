@@ -2,7 +2,7 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { parsePattern, runOnSchedule, type ScheduleOptions } from '../../pipeline/operations/schedule.js';
-import { finished, start } from '../support/cli.js';
+import { finished, jsonLines, start } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 import { writeSources } from '../support/sources.js';
@@ -174,10 +174,7 @@ describe('ipatlas build --schedule', () => {
     expect({ code, signal }).toEqual({ code: 0, signal: null });
     expect(stderr).toMatch(/the schedule has ended\n$/);
     expect(stderr).toMatch(/^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d .*\n)+$/);
-    const outcomes = stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line).outcome);
+    const outcomes = jsonLines(stdout).map((each) => each.outcome);
     expect(outcomes.filter((outcome) => outcome === 'published')).toHaveLength(2);
     expect(outcomes).toContain('unchanged');
     expect(outcomes).toContain('refused');

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { factLines } from '../../src/cli/command.js';
 import { packageFile } from '../../src/package-root.js';
 import { counted, table } from '../../src/text-table.js';
-import { finished, ipatlas as ipatlasProcess, MAIN, start, terminal } from '../support/cli.js';
+import { finished, ipatlas as ipatlasProcess, jsonLines, MAIN, start, terminal } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 
@@ -172,12 +172,7 @@ describe('ipatlas lookup', () => {
       input: '8.8.8.8\r\n\n::1\n80.1.1.1',
     });
     expect(code).toBe(0);
-    expect(
-      stdout
-        .trimEnd()
-        .split('\n')
-        .map((line) => JSON.parse(line).country_code),
-    ).toEqual(['US', null, 'DE']);
+    expect(jsonLines(stdout).map((each) => each.country_code)).toEqual(['US', null, 'DE']);
   });
 
   it('exits quietly when its reader closes the pipe', async () => {

@@ -4,10 +4,9 @@ import { join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { ipatlas } from '../support/in-process.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
-const dataDir = temporaryDir();
-await publishBlocks(dataDir, SMALL_WORLD);
+const dataDir = await smallRelease();
 
 const run = (args: string[], input: string | Buffer = '') => ipatlas([...args, '--data', dataDir], { input });
 

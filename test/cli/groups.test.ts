@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
+import { jsonLines } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { country, publishBlocks, reason, temporaryDir } from '../support/release.js';
 
@@ -38,12 +39,7 @@ describe.each([
     database.close();
     const looked = await run(day, 'lookup', '--json', '--add', 'is_eea', ...ADDRESSES);
     const enriched = await run(day, 'enrich', '--format', 'list', '--add', 'is_eea', input);
-    expect(
-      looked.stdout
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line).is_eea),
-    ).toEqual(expected);
+    expect(jsonLines(looked.stdout).map((each) => each.is_eea)).toEqual(expected);
     expect(
       enriched.stdout
         .trim()

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { loadReference } from '../../pipeline/config/reference.js';
 import { countryNames } from '../../src/country/names.js';
 import { openDatabase } from '../../src/history/open.js';
+import { jsonLines } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { country, publishBlocks, temporaryDir } from '../support/release.js';
 
@@ -36,19 +37,9 @@ it.each<[string, string[]]>([
   ['en-GB', ['Germany', 'Hong Kong', '']],
 ])('--lang %s names countries alike in lookup, enrich, summarize and the library', async (lang, names) => {
   const looked = await run('lookup', '-', '--lang', lang);
-  expect(
-    looked.stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line).country ?? ''),
-  ).toEqual(names);
+  expect(jsonLines(looked.stdout).map((each) => each.country ?? '')).toEqual(names);
   const fields = await run('lookup', '-', '--lang', lang, '--add', 'country');
-  expect(
-    fields.stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line).country ?? ''),
-  ).toEqual(names);
+  expect(jsonLines(fields.stdout).map((each) => each.country ?? '')).toEqual(names);
   const enriched = await run('enrich', '--format', 'list', '--add', 'country', '--lang', lang);
   expect(
     enriched.stdout

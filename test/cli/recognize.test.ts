@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { knownLogs } from '../../src/enrich/known-logs.js';
-import { finished, start } from '../support/cli.js';
+import { finished, jsonLines, start } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { dataDir, dir, enrich, file, setUpSmallWorld } from './support.js';
 
@@ -78,10 +78,7 @@ it('a row or an item that is longer than the sample is read to its end', async (
   ];
   const files = texts.map((text, at) => file(`long-${at}`, text));
   const { stdout } = await ipatlas(['recognize', '--json', ...files]);
-  const found = stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line));
+  const found = jsonLines(stdout);
   expect(found.map(({ format, fields }) => [format, ...fields])).toEqual(
     ['csv', 'csv', 'json', 'json'].map((format) => [format, 'src']),
   );

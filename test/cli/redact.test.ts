@@ -1,17 +1,12 @@
 /** `ipatlas enrich --redact` and `ipatlas redact`, as a user runs them. */
-import { chmodSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { ipatlas as runProcess } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
-let dataDir: string;
-beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
-});
-afterAll(() => rmSync(dataDir, { recursive: true }));
+const dataDir = await smallRelease();
 
 const file = (name: string): string => join(dataDir, name);
 const INPUT = '{"ip":"8.8.8.8","m":"from 193.0.0.1"}\n{"ip":"193.0.0.1"}\nno record of 193.0.0.9\n';

@@ -16,7 +16,7 @@ import { packageRoot } from '../../src/package-root.js';
 import { COUNTRIES } from '../../src/rangefile/partitions.js';
 import { seedRelease } from '../support/built-release.js';
 import { replaceSection } from '../support/compact.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 describe('the seed', () => {
   it('is opened as a release is, in memory of the caller', async () => {
@@ -45,8 +45,7 @@ describe('the seed', () => {
 
 describe('a compact form of a whole release', () => {
   it('is refused if its range file is not that of its manifest, or its manifest is not valid', async () => {
-    const dir = temporaryDir();
-    await publishBlocks(dir, SMALL_WORLD);
+    const dir = await smallRelease();
     const packed = packRelease(releaseDir(dir));
     const manifest = readManifest(releaseDir(dir));
     const opened = (changed: object): unknown => {

@@ -55,22 +55,6 @@ describe('codes and names', () => {
       WF: 'Wallis and Futuna',
     });
   });
-
-  test.each([
-    ['US', 'United States'],
-    ['GB', 'United Kingdom'],
-    ['NL', 'Netherlands'],
-    ['CZ', 'Czechia'],
-    ['TR', 'Türkiye'],
-    ['KR', 'South Korea'],
-    ['KP', 'North Korea'],
-    ['TW', 'Taiwan'],
-    ['RU', 'Russia'],
-    ['VA', 'Vatican City'],
-    ['XK', 'Kosovo'],
-  ])('%s is %s', (code, name) => {
-    expect(countries.get(code)).toBe(name);
-  });
 });
 
 describe('aliases', () => {
@@ -87,48 +71,30 @@ describe('aliases', () => {
   });
 
   test.each([
-    ['US', { code: 'US' }],
     ['us', { code: 'US' }],
     [' gb ', { code: 'GB' }],
     ['XK', { code: 'XK' }],
     ['UK', { code: 'GB' }],
-    ['uk', { code: 'GB' }],
     ['EL', { code: 'GR' }],
-    ['FX', { code: 'FR' }],
-    ['AN', { code: 'CW' }],
-    ['TP', { code: 'TL' }],
-    ['ZR', { code: 'CD' }],
-    ['SU', { code: 'RU' }],
-    ['YU', { code: 'RS' }],
-    ['CS', { code: 'RS' }],
-    ['DD', { code: 'DE' }],
     ['IC', { code: 'ES' }],
     ['NA', { code: 'NA' }], // Namibia, not "not available"
     ['EU', 'none'],
-    ['eu', 'none'],
     ['AP', 'none'],
     ['ZZ', 'none'],
-    ['zz', 'none'],
     ['XX', 'none'],
     ['UN', 'none'],
     ['??', 'none'],
     ['?', 'none'],
     ['-', 'none'],
-    ['--', 'none'],
     ['', 'none'],
-    ['  ', 'none'],
     ['A1', 'none'],
-    ['a2', 'none'],
     ['O1', 'none'],
     ['T1', 'none'],
     ['null', 'none'],
     ['\\n', 'none'],
     ['QQ', 'unknown'],
     ['USA', 'unknown'],
-    ['U', 'unknown'],
     ['Germany', 'unknown'],
-    ['0', 'unknown'],
-    ['constructor', 'unknown'],
     ['__proto__', 'unknown'],
     // Unicode's upper case of these is IE, FI and SS: letters outside ASCII must not become a code.
     ['ıe', 'unknown'],

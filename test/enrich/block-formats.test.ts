@@ -6,10 +6,9 @@ import { openDatabase } from '../../src/database/database.js';
 import { type BlockEnricherOptions, createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { FORMAT_NAMES } from '../../src/enrich/options.js';
 import { ipatlas } from '../support/in-process.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
-const dataDir = temporaryDir();
-await publishBlocks(dataDir, SMALL_WORLD);
+const dataDir = await smallRelease();
 const database = openDatabase(dataDir);
 afterAll(() => {
   database.close();

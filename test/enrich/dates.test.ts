@@ -12,14 +12,13 @@ import { parseFields } from '../../src/enrich/options.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
 import { parseAdd } from '../support/add.js';
 import { dayOfText } from '../support/date-twin.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 const RUNS = Number(process.env.FUZZ_RUNS ?? 80) * 20;
 
 let dayOf: (text: string) => number | undefined;
 beforeAll(async () => {
-  const dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  const dataDir = await smallRelease();
   const file = openRangeFile(join(openDatabase(dataDir).dir, RANGE_FILE));
   rmSync(dataDir, { recursive: true });
   const options = { fields: parseFields([]), add: parseAdd(undefined), onInvalid: 'keep' as const };

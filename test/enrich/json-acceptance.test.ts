@@ -12,7 +12,7 @@ import { parseFields } from '../../src/enrich/options.js';
 import { openRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import { parseAdd } from '../support/add.js';
 import { jsonTestSuite } from '../support/json-test-suite.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 /** Lines that are mutated; a million by "make soak". */
 const MUTATIONS = Number(process.env.FUZZ_RUNS ?? 16) * 250;
@@ -32,8 +32,7 @@ let dataDir: string;
 let file: RangeFile;
 let layout: KernelLayout | undefined;
 beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  dataDir = await smallRelease();
   file = openRangeFile(join(openDatabase(dataDir).dir, RANGE_FILE));
 });
 

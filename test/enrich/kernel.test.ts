@@ -19,7 +19,7 @@ import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
 import { parseAdd } from '../support/add.js';
 import { ADDRESSES, NOT_ADDRESSES } from '../support/nasty-addresses.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 /** Times each property is tried; set it high for a long soak. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 25) * 5;
@@ -82,8 +82,7 @@ describe('the address parser', () => {
   let file: RangeFile;
   let recordOf: (text: string) => number;
   beforeAll(async () => {
-    dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD);
+    dataDir = await smallRelease();
     database = openDatabase(dataDir);
     file = openRangeFile(join(database.dir, RANGE_FILE));
     recordOf = recordFinder(file);

@@ -22,7 +22,7 @@ import { withOutputs } from '../support/console.js';
 import { ipatlas } from '../support/in-process.js';
 import { logSamples } from '../support/log-samples.js';
 import { releaseForTests } from '../support/open-release.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 import { runEngine } from '../support/run-engine.js';
 import { SHARE } from '../support/seed.js';
 
@@ -31,8 +31,7 @@ const release = releaseForTests();
 const logs = knownLogs();
 const guide = readFileSync(packageFile('docs/logs.md'), 'utf8');
 
-const dataDir = temporaryDir();
-await publishBlocks(dataDir, SMALL_WORLD);
+const dataDir = await smallRelease();
 
 const run = (args: string[], input: string | Buffer = '') =>
   ipatlas([...args, '--jobs', '1', '--data', dataDir], { input });

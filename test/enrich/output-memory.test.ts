@@ -4,7 +4,7 @@ import { createMessageEnricher } from '../../src/enrich/block-enricher.js';
 import { parseFields } from '../../src/enrich/options.js';
 import { OutputMemory } from '../../src/enrich/output-memory.js';
 import { ENRICH_SPARE_BYTES } from '../../src/limits.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 const KILOBYTE = 1024;
 
@@ -27,8 +27,7 @@ describe('an enricher of messages', () => {
   let database: Database;
 
   beforeAll(async () => {
-    dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD);
+    dataDir = await smallRelease();
     database = openDatabase(dataDir);
   });
   afterAll(() => {

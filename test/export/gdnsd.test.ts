@@ -13,7 +13,7 @@ import { checkConfiguration, GDNSD_SKIPPED, gdnsdOptions, hasGdnsd } from '../su
 import { ipatlas } from '../support/in-process.js';
 import { killedAt } from '../support/killed-writer.js';
 import { naiveOrder } from '../support/nearest.js';
-import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { country, publishBlocks, SMALL_WORLD, smallRelease, temporaryDir } from '../support/release.js';
 
 const available = hasGdnsd();
 if (!available) console.warn(GDNSD_SKIPPED);
@@ -173,8 +173,7 @@ describe('the configuration of gdnsd', () => {
   });
 
   it.skipIf(!available)('is accepted by gdnsd without a warning', async () => {
-    const dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD);
+    const dataDir = await smallRelease();
     const etc = join(dir, 'accepted');
     const options = { ...gdnsdOptions(dir, 5353), udp_threads: 1, tcp_timeout: 60, disable_tcp_dso: true };
     const nodes = [
@@ -307,8 +306,7 @@ describe('a file of nodes', () => {
 describe('ipatlas export gdnsd', () => {
   let dataDir: string;
   beforeAll(async () => {
-    dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD);
+    dataDir = await smallRelease();
   });
 
   const nodes = {

@@ -38,19 +38,6 @@ describe('small data', () => {
     ]);
   });
 
-  it('is exported as cidr, of one family', () => {
-    expect(lines('cidr', { families: [4] })).toEqual([
-      'network,country_code,country,is_eu',
-      '8.0.0.0/8,US,United States,false',
-      '80.0.0.0/8,DE,Germany,true',
-      '81.0.0.0/8,GB,United Kingdom,false',
-      "90.0.0.0/16,CI,Côte d'Ivoire,false",
-      '193.0.0.0/21,NL,Netherlands,true',
-      '',
-    ]);
-    expect(lines('cidr', { families: [6] })[1]).toBe('2001:4860::/32,US,United States,false');
-  });
-
   it('is exported as lines for nginx, with embedded addresses', () => {
     expect(lines('nginx', { countries: new Set(['NL', 'CI']) })).toEqual([
       '# a title',
@@ -60,15 +47,6 @@ describe('small data', () => {
       '64:ff9b::c100:0/117 NL;',
       '2002:5a00::/32 CI;',
       '2002:c100::/37 NL;',
-      '',
-    ]);
-  });
-
-  it('is exported as a map for HAProxy', () => {
-    expect(lines('haproxy', { embedded: NONE, countries: new Set(['US']) })).toEqual([
-      '# a title',
-      '8.0.0.0/8 US',
-      '2001:4860::/32 US',
       '',
     ]);
   });
@@ -161,12 +139,6 @@ describe('small data', () => {
       'flush set inet ipatlas countries6',
       '',
     ]);
-  });
-
-  it('has the same bytes every time', () => {
-    for (const format of ['csv', 'cidr', 'nginx', 'haproxy', 'nft'] as const) {
-      expect(world.exported(format).equals(world.exported(format))).toBe(true);
-    }
   });
 });
 

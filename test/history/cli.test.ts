@@ -8,6 +8,7 @@ import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { openArchive } from '../../src/history/archive.js';
 import { openDatabase } from '../../src/history/open.js';
 import { answersOf, importEntry } from '../../src/history/write.js';
+import { jsonLines } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { type Block, country, embedded, publishBlocks, temporaryDir } from '../support/release.js';
 
@@ -74,12 +75,9 @@ describe('ipatlas history', () => {
       { from: '2026-03-07', to: '2026-03-07', ...britain, is_eu: false, release: ids.uk },
       { from: '2026-03-08', to: null, ...germany, release: ids.de },
     ];
-    expect(
-      stdout
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line)),
-    ).toEqual(['193.0.6.139', '2002:c100:068b::1'].flatMap((ip) => periods.map((period) => ({ ip, ...period }))));
+    expect(jsonLines(stdout)).toEqual(
+      ['193.0.6.139', '2002:c100:068b::1'].flatMap((ip) => periods.map((period) => ({ ip, ...period }))),
+    );
   });
 
   it('cuts periods to the days asked for', async () => {

@@ -6,19 +6,17 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { DAY_MS, dayOf } from '../../src/day.js';
 import { openArchive } from '../../src/history/archive.js';
+import { jsonLines } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
-import { temporaryDir } from '../support/release.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
 import { manifestOf, writeSources } from '../support/sources.js';
 
 const ROWS = '20.0.0.0,20.255.255.255,US\n30.0.0.0,30.255.255.255,DE\n';
 /** A day in the past, so that the true clock cannot be right by chance. */
 const NOW = Date.parse('2026-06-01T10:00:00Z');
 
-let dir: string;
-let dataDir: string;
+giveFolders();
 beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
   setClock(NOW);
 });
 afterEach(() => {
@@ -60,10 +58,7 @@ describe('a publication with a clock that is years ahead', () => {
     expect(days()).toEqual(['2026-06-01', '2026-06-02']);
     expect((await ipatlas(['verify', '--data', dataDir])).code).toBe(0);
     const { stdout } = await ipatlas(['history', '--json', '31.0.0.1', '--data', dataDir]);
-    const periods = stdout
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line));
+    const periods = jsonLines(stdout);
     expect(periods.map(({ from, to, country_code }) => [from, to, country_code])).toEqual([
       ['2026-06-01', '2026-06-01', null],
       ['2026-06-02', null, 'FR'],

@@ -1,17 +1,13 @@
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { recognizeFormat } from '../../pipeline/source-formats/recognize.js';
 import { packageFile } from '../../src/package-root.js';
 import { ipatlas } from '../support/in-process.js';
-import { type Block, country, publishBlocks, temporaryDir } from '../support/release.js';
+import { dataDir, dir, giveFolders } from '../support/own-folder.js';
+import { type Block, country, publishBlocks } from '../support/release.js';
 
-let dir: string;
-let dataDir: string;
-beforeEach(() => {
-  dir = temporaryDir();
-  dataDir = join(dir, 'data');
-});
+giveFolders();
 
 function write(name: string, text: string): string {
   const path = join(dir, name);

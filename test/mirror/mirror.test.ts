@@ -8,10 +8,9 @@ import { AtlasError } from '../../src/errors.js';
 import { verifyMirror } from '../../src/mirror/verifier.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
 import { sqlite } from '../../src/sqlite.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
-const dataDir = temporaryDir();
-await publishBlocks(dataDir, SMALL_WORLD);
+const dataDir = await smallRelease();
 const path = join(dataDir, 'current', 'ranges.sqlite');
 
 describe('the mirror', () => {
@@ -81,19 +80,9 @@ describe('the mirror', () => {
       /\d+ IPv6 ranges, not \d+/,
     ],
     [
-      'a range longer',
-      'UPDATE ipv4_range SET last = last + 1 WHERE first = 0',
-      /IPv4 range 0 is 0-(\d+)\|\|\w+, not 0-(?!\1\|)\d+\|/,
-    ],
-    [
       'another country',
       "UPDATE ipv4_range SET country_code = 'FR' WHERE country_code = 'NL'",
       /IPv4 range \d+ is (\d+-\d+)\|FR\|, not \1\|NL\|/,
-    ],
-    [
-      'another IPv6 end',
-      "UPDATE ipv6_range SET last = x'00000000000000000000000000000001' WHERE first = x'00000000000000000000000000000000'",
-      /IPv6 range 0 is 0{32}-0{31}1\|\|/,
     ],
     [
       'a comma more, as between rows',
@@ -104,8 +93,7 @@ describe('the mirror', () => {
     ['another membership', "UPDATE country SET is_eu = 0 WHERE code = 'NL'", /country NL/],
     ['another version', 'PRAGMA user_version = 9', /mirror version 9, but this ipatlas reads version 1/],
   ])('verify notices %s', async (_, change, message) => {
-    const own = temporaryDir();
-    await publishBlocks(own, SMALL_WORLD);
+    const own = await smallRelease();
     const dir = openDatabase(own).dir;
     const database = new (sqlite())(join(dir, 'ranges.sqlite'));
     database.exec(change);

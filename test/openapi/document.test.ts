@@ -6,7 +6,7 @@ import { type Manifest, readManifest, releaseDir } from '../../src/database/rele
 import { WIRE_ERRORS } from '../../src/errors.js';
 import { MAX_BATCH } from '../../src/limits.js';
 import { testApp } from '../support/api.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 interface Document {
   servers: { url: string }[];
@@ -16,8 +16,7 @@ interface Document {
 
 const document = (baseUrls = {}, manifest?: Manifest) => openApiDocument(baseUrls, manifest) as Document;
 
-const dataDir = temporaryDir();
-await publishBlocks(dataDir, SMALL_WORLD);
+const dataDir = await smallRelease();
 
 describe('the OpenAPI document', () => {
   it('is served without a key and is valid OpenAPI 3.1', async () => {

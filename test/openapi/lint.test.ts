@@ -5,15 +5,14 @@ import { oas } from '@stoplight/spectral-rulesets';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { openApiDocument } from '../../src/api/openapi.js';
 import { type Manifest, readManifest, releaseDir } from '../../src/database/release.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 
 const { Spectral } = spectralCore;
 
 let dataDir: string;
 let manifest: Manifest;
 beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  dataDir = await smallRelease();
   const published = readManifest(releaseDir(dataDir));
   const source = { rows: 1, rejected: 0, format: 'csv', files: [] };
   const hostile = {

@@ -10,6 +10,7 @@ import { withConfidence } from '../../src/rangefile/confidence.js';
 import { decodeRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import { verifyRangeFile } from '../../src/rangefile/verifier.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
+import { jsonLines } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
 import { buildOnce, writeSources } from '../support/sources.js';
@@ -159,12 +160,7 @@ describe('a release', () => {
     const args = ['lookup', '--confidence', '--engine', engine, '--data', byEvidence, '30.0.1.1', '10.0.0.1', 'x'];
     const { code, stdout } = await ipatlas(args);
     expect(code).toBe(4);
-    expect(
-      stdout
-        .trim()
-        .split('\n')
-        .map((line) => JSON.parse(line)),
-    ).toEqual([
+    expect(jsonLines(stdout)).toEqual([
       { ip: '30.0.1.1', country: 'France', country_code: 'FR', is_eu: true, confidence: 50 },
       { ip: '10.0.0.1', country: null, country_code: null, is_eu: false, confidence: null },
       { ip: 'x', error: 'invalid ip' },

@@ -202,11 +202,9 @@ describe('bad files', () => {
   // Each row: the damage, the phase that notices it, and the message.
   it.each<[string, (bytes: Buffer) => Buffer, 'open' | 'verify', RegExp]>([
     ['empty', () => Buffer.alloc(0), 'open', /0 bytes are not enough/],
-    ['cut in the header', (b) => b.subarray(0, 40), 'open', /40 bytes are not enough/],
     ['cut in the section table', (b) => b.subarray(0, 100), 'open', /100 bytes long, but its header says/],
     ['last byte cut off', (b) => b.subarray(0, -1), 'open', /bytes long, but its header says/],
     ['bytes after its end', (b) => Buffer.concat([b, Buffer.of(0)]), 'open', /bytes long, but its header says/],
-    ['text', (b) => Buffer.from('start,end,country\n'.repeat(b.length)), 'open', /no magic number/],
     [
       'line ends altered',
       (b) => Buffer.from(b.toString('latin1').replace('\r\n', '\n'), 'latin1'),
@@ -215,13 +213,6 @@ describe('bad files', () => {
     ],
     ['another major version', set(8, 2), 'open', /format version 2, but this ipatlas reads version 1/],
     ['another minor version is read', (b) => reseal(set(10, 7)(b)), 'verify', /^$/],
-    ['a flipped bit in the header', set(24, 0), 'open', /checksum of its header/],
-    [
-      'a flipped bit in the section table',
-      set(HEADER_BYTES + 9, 0xff),
-      'open',
-      /is not inside the file|checksum of its header/,
-    ],
     [
       'a section outside the file',
       (b) => resealHead(set(HEADER_BYTES + 12, 0xff)(b)),
@@ -243,8 +234,6 @@ describe('bad files', () => {
     ['an index that begins late', set(section('6IDX', 4), 0), 'open', /an index points outside its column/],
     ['an unknown kind of record', set(section('RECO', 0), 9), 'open', /record 0 is of an unknown kind/],
     ['a text outside its section', set(section('RECO', 11), 0xff), 'open', /text of record 0 is outside/],
-    ['a flipped bit in a column', set(section('6HIG', 20), 1), 'verify', /does not match its SHA-256/],
-    ['a flipped bit in a text', set(section('TEXT', 0), 1), 'verify', /does not match its SHA-256/],
     [
       'ranges out of order',
       (b) => reseal(set(section('4STA', 7), 0xff)(b)),

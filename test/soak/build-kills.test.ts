@@ -1,7 +1,7 @@
 /** Builds of real sources that are killed at random moments. */
-import { readdirSync, rmSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { verifyRelease } from '../../src/database/verify.js';
 import { finished, ipatlas, start } from '../support/cli.js';
@@ -12,7 +12,6 @@ let dataDir: string;
 beforeEach(() => {
   dataDir = temporaryDir();
 });
-afterEach(() => rmSync(dataDir, { recursive: true }));
 
 const build = (...args: string[]) => ['build', '--offline', '--only', 'rir-delegations', '--data', dataDir, ...args];
 

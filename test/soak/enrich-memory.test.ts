@@ -1,9 +1,9 @@
 /** The memory of `ipatlas enrich` on long inputs. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
 import { createEnricher } from '../../src/enrich/enricher.js';
 import { builtRelease } from '../support/built-release.js';
@@ -18,7 +18,6 @@ beforeAll(async () => {
   dataDir = join(dir, 'data');
   await publishBlocks(dataDir, SMALL_WORLD);
 });
-afterAll(() => rmSync(dir, { recursive: true }));
 
 it('is measured on Linux only', () => {
   expect(existsSync('/proc/self/status'), 'these tests need /proc').toBe(true);

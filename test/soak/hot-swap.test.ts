@@ -1,6 +1,6 @@
 /** Under load, while the database is swapped twenty times and once with a damaged release. */
 
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
@@ -60,7 +60,6 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await server.stop('SIGKILL');
-  rmSync(dataDir, { recursive: true });
 });
 
 /** The results of each release, by its id; `20.0.0.1` is in its first country, `20.0.1.1` in its second. */

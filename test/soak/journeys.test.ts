@@ -1,7 +1,7 @@
 /** The first hour of five people: what each types, one line after the other, and what must come out. */
-import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { packageFile } from '../../src/package-root.js';
 import { shell } from '../support/cli.js';
 import { freePort } from '../support/ports.js';
@@ -18,7 +18,6 @@ beforeAll(() => {
   const list = { id: 'own', license: 'CC0-1.0', fetch: { file: 'own.csv' }, format: 'ip-location-db' };
   writeFileSync(join(cwd, 'sources.json'), JSON.stringify({ sources: [list] }));
 });
-afterAll(() => rmSync(cwd, { recursive: true }));
 
 /** A journey: the API behind nginx, configured as docs/api.md says. */
 const SERVE_BEHIND_NGINX = `

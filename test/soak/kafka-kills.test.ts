@@ -1,12 +1,11 @@
 /** Workers and brokers of Kafka are killed at random, stopped, added and removed, while records flow. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { rmSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { KAFKA_REBALANCE_MS, KAFKA_REQUEST_TIMEOUT_MS, KAFKA_SESSION_MS } from '../../src/limits.js';
 import { KafkaCluster, missingKafka, recordErrors, testRecord } from '../stream/kafka.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 import { randomFrom, rounds } from '../support/seed.js';
 import { until } from '../support/serve.js';
 
@@ -29,13 +28,11 @@ let cluster: KafkaCluster;
 
 beforeAll(async () => {
   if (missing) return;
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  dataDir = await smallRelease();
   cluster = await KafkaCluster.start(NODES);
 });
 afterAll(async () => {
   await cluster?.remove();
-  if (dataDir !== undefined) rmSync(dataDir, { recursive: true });
 });
 
 if (missing) process.stderr.write(`${missing}\n`);

@@ -1,5 +1,5 @@
 /** A worker on a real broker of Apache Kafka, without failures: kafka-kills.test.ts has those. .ci/run runs both. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -7,7 +7,7 @@ import { packageFile } from '../../src/package-root.js';
 import { makeCertificates } from '../stream/credentials.js';
 import { KafkaCluster, missingKafka, recordErrors, testRecord, USER } from '../stream/kafka.js';
 import { ipatlas } from '../support/in-process.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { publishBlocks, SMALL_WORLD, smallRelease, temporaryDir } from '../support/release.js';
 import { until } from '../support/serve.js';
 
 const missing = missingKafka();
@@ -19,8 +19,7 @@ describe.skipIf(missing)('a worker on Kafka', { concurrent: true }, () => {
   const certificates = temporaryDir();
 
   beforeAll(async () => {
-    dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD);
+    dataDir = await smallRelease();
     makeCertificates(certificates);
     cluster = await KafkaCluster.start(1, certificates);
     await cluster.produce([
@@ -31,7 +30,6 @@ describe.skipIf(missing)('a worker on Kafka', { concurrent: true }, () => {
   }, 300_000);
   afterAll(async () => {
     await cluster?.remove();
-    for (const dir of [dataDir, certificates]) rmSync(dir, { recursive: true });
   });
 
   const records = (topic: string, count: number, partitions: number, first = 0): object[] =>

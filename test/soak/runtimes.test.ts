@@ -4,10 +4,10 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { beforeAll, describe, expect, it } from 'vitest';
 import { releaseDir } from '../../src/database/release.js';
 import { packageFile, packageRoot } from '../../src/package-root.js';
 import { boundaries } from '../support/boundaries.js';
@@ -42,7 +42,6 @@ beforeAll(async () => {
     "import { createRequire } from 'node:module';\nconst { load } = createRequire(import.meta.url)('@ipatlas/lookup');\n";
   writeFileSync(join(dir, 'required.mjs'), `${read}${required}${check}`);
 }, 600_000);
-afterAll(() => rmSync(dir, { recursive: true }));
 
 const run = (file: string, args: string[]): string =>
   execFileSync(file, args, { cwd: dir, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });

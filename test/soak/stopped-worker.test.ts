@@ -2,12 +2,11 @@
 import { execFileSync } from 'node:child_process';
 import { expect, it } from 'vitest';
 import { createKey } from '../../src/api/keys/key-store.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 import { serve, until } from '../support/serve.js';
 
 it('a worker that is stopped is counted as silent, killed and replaced', async () => {
-  const dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  const dataDir = await smallRelease();
   const { key } = createKey(dataDir);
   const server = await serve(dataDir, '--workers', '2', '--metrics-port', '0');
   try {

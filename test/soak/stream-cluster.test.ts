@@ -1,5 +1,4 @@
 /** Streams with three replicas on a cluster of three nodes, plain and ordered, with split messages, while nodes are killed. */
-import { rmSync } from 'node:fs';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
@@ -11,7 +10,7 @@ import { NatsCluster } from '../stream/cluster.js';
 import { orderErrors } from '../stream/exactly-once.js';
 import { MEGABYTE, recordedEvents, releaseOf, setupOptions, worker } from '../stream/in-process.js';
 import { messagesOf, publishAll } from '../stream/nats.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 import { rounds } from '../support/seed.js';
 
 /** Small, so that every other message is split. */
@@ -26,8 +25,7 @@ let cluster: NatsCluster;
 let connection: NatsConnection;
 
 beforeAll(async () => {
-  dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  dataDir = await smallRelease();
   cluster = await NatsCluster.start(MAX_PAYLOAD);
   connection = await connect({
     servers: cluster.url.split(',').map((url) => url.slice('nats://'.length)),
@@ -37,7 +35,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await connection.close();
   await cluster.remove();
-  rmSync(dataDir, { recursive: true });
 });
 
 /** A message of which the output is split if its number is odd. */

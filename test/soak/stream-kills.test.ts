@@ -1,7 +1,7 @@
 /** Workers and the server are killed at random while messages flow. scripts/stream-kills.sh runs this with more kills. */
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type NatsConnection, TimeoutError } from '@nats-io/transport-node';
@@ -10,7 +10,7 @@ import { STREAM_REQUEST_TIMEOUT_MS, STREAM_RETRY_MAX_MS, STREAM_STANDBY_MS } fro
 import { orderErrors, outputErrors } from '../stream/exactly-once.js';
 import { managerOf, messagesOf, NatsServerProcess } from '../stream/nats.js';
 import { finished, ipatlas, start } from '../support/cli.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 import { randomFrom, rounds } from '../support/seed.js';
 import { until } from '../support/serve.js';
 
@@ -69,14 +69,12 @@ describe('kills', () => {
   const started: ChildProcess[] = [];
 
   beforeAll(async () => {
-    dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD);
+    dataDir = await smallRelease();
     server = await NatsServerProcess.start();
   });
   afterAll(async () => {
     for (const worker of started) worker.kill('SIGKILL');
     await server.remove();
-    rmSync(dataDir, { recursive: true });
   });
 
   for (const { kind, suffix, flags: kindFlags, workerKills: workerLimit, serverKills: serverLimit } of KINDS) {

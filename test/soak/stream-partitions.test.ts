@@ -8,7 +8,7 @@ import { packageFile, packageRoot } from '../../src/package-root.js';
 import { outputErrors } from '../stream/exactly-once.js';
 import { hasNatsServer, messagesOf, NatsServerProcess, SKIPPED } from '../stream/nats.js';
 import { ipatlas, MAIN, start } from '../support/cli.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 import { randomFrom, rounds } from '../support/seed.js';
 import { until } from '../support/serve.js';
 
@@ -31,8 +31,7 @@ if (!hasNatsServer()) process.stderr.write(`${SKIPPED}\n`);
 
 it.skipIf(!hasNatsServer())(`${STEPS.join(', ')} partitions: each message once`, { timeout: 1_800_000 }, async () => {
   const random = randomFrom();
-  const dataDir = temporaryDir();
-  await publishBlocks(dataDir, SMALL_WORLD);
+  const dataDir = await smallRelease();
   const server = await NatsServerProcess.start({ config: mapping(1) });
   const connection = await server.connect();
   const workers: ChildProcess[] = [];

@@ -4,10 +4,10 @@
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { beforeAll, expect, it } from 'vitest';
 import { formatIPv4, formatIPv6 } from '../../src/address/format.js';
 import { parseAddress } from '../../src/address/parse.js';
 import { openDatabase } from '../../src/database/database.js';
@@ -73,7 +73,6 @@ beforeAll(async () => {
   }
   writeFileSync(join(dir, 'visits.csv'), `ip\n${addresses.join('\n')}\n`);
 }, 600_000);
-afterAll(() => rmSync(dir, { recursive: true }));
 
 /** Compares without printing a million lines. */
 function expectEqual(actual: string[], wanted: readonly string[]): void {

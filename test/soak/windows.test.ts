@@ -66,7 +66,6 @@ beforeAll(() => {
 afterAll(() => {
   if (missing.length > 0) return;
   execFileSync('wineserver', ['-k', '-w'], { env: { ...process.env, ...wine() } });
-  rmSync(root, { recursive: true });
 });
 
 const crlf = (text: string): string => text.replaceAll('\n', '\r\n');

@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { BrokerUnavailable } from '../../src/stream/broker.js';
 import { openNatsBroker } from '../../src/stream/jetstream/nats.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 import { until } from '../support/serve.js';
 import { outputErrors } from './exactly-once.js';
 import { recordedEvents, releaseOf, setupOptions, worker } from './in-process.js';
@@ -94,8 +94,7 @@ describe.skipIf(!hasNatsServer())('a connection', () => {
   afterAll(() => server.remove());
 
   it('to a server that lost the position of the consumer leaves each message in the output once', async () => {
-    const dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD);
+    const dataDir = await smallRelease();
     const { broker } = await openNatsBroker({ url: server.url }, setupOptions('_POSITION'));
     const connection = await server.connect();
     const messages = Array.from({ length: 20 }, (_, number) => `{"n":${number},"ip":"8.8.8.8"}\n`);

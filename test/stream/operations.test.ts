@@ -63,7 +63,6 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
 
   it('follows the current release, shows metrics and health, and stops when told to', async () => {
     const ownDataDir = temporaryDir();
-    onTestFinished(() => rmSync(ownDataDir, { recursive: true }));
     const first = await publishBlocks(ownDataDir, SMALL_WORLD);
     const child = start([
       ...args('A', '--init', '--metrics-host', '127.0.0.2', '--metrics-port', '0'),

@@ -9,7 +9,7 @@ import type { WorkerOptions } from '../../src/stream/jetstream/intake.js';
 import type { NatsBroker } from '../../src/stream/jetstream/nats.js';
 import { OrderedWorker } from '../../src/stream/jetstream/ordered.js';
 import { readInOrder } from '../../src/stream/jetstream/reader.js';
-import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { smallRelease } from '../support/release.js';
 import { until } from '../support/serve.js';
 import { orderErrors, outputErrors } from './exactly-once.js';
 import {
@@ -39,8 +39,7 @@ describe.skipIf(!hasNatsServer())('a worker of an ordered output', { concurrent:
   const brokers: NatsBroker[] = [];
 
   beforeAll(async () => {
-    dataDir = temporaryDir();
-    await publishBlocks(dataDir, SMALL_WORLD);
+    dataDir = await smallRelease();
     release = releaseOf(dataDir);
     server = await NatsServerProcess.start({ maxPayload: MAX_PAYLOAD });
     connection = await server.connect();

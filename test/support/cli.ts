@@ -44,6 +44,14 @@ export function finished(child: ChildProcess): Promise<Finished> {
   });
 }
 
+/** Parses lines of JSON. */
+export function jsonLines(text: string) {
+  return text
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+}
+
 /** Runs `ipatlas` to its end. */
 export function ipatlas(args: string[], options: RunOptions = {}): Promise<Finished> {
   return withInput(start(args, options), options);

@@ -17,8 +17,9 @@ import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { LABELS, NETWORKS } from '../../src/rangefile/partitions.js';
 import { type LabelBlock, labelsOf } from './labels.js';
 import { type NetworkBlock, networksOf } from './networks.js';
+import { temporaryDir } from './temporary.js';
 
-export { temporaryDir } from './temporary.js';
+export { temporaryDir };
 
 /** A block and its record. Later and narrower blocks cover earlier and wider ones. */
 export type Block = [cidr: string, record: RangeRecord];
@@ -129,4 +130,11 @@ export async function publishBlocks(
   writeFileSync(join(compiled.output.dir, REPORT_FILE), JSON.stringify(report));
   await publish(compiled.output, context, 5, { event: 'build', days: historyDays });
   return identity.id;
+}
+
+/** Publishes {@link SMALL_WORLD} in a new data directory, and returns that. */
+export async function smallRelease(): Promise<string> {
+  const dataDir = temporaryDir();
+  await publishBlocks(dataDir, SMALL_WORLD);
+  return dataDir;
 }
