@@ -32,7 +32,16 @@ import { SMALL_LABELS } from '../support/labels.js';
 import { SMALL_NETWORKS } from '../support/networks.js';
 import { publishBlocks } from '../support/release.js';
 import { buildOnce, madeUpWorld, rowsText, writeSources } from '../support/sources.js';
-import { filesRequested, Node, Origin, type StaticServer, scratchDir, serveStatic, world } from './support.js';
+import {
+  answerInstead,
+  filesRequested,
+  Node,
+  Origin,
+  type StaticServer,
+  scratchDir,
+  serveStatic,
+  world,
+} from './support.js';
 
 let dir: string;
 let origin: Origin;
@@ -182,33 +191,25 @@ describe('a pull', () => {
     }
   });
 
-  it.each([['rubbish'], ['{}'], ['null'], ['{"signed":{}}'], ['']])('refuses %j as root metadata', async (text) => {
+  it.each(['rubbish', '{"signed":{}}'])('refuses %j as root metadata', async (text) => {
     await origin.add(world('AA'));
     expect(await node.pull(server.url, Buffer.from(text))).toMatchObject({ outcome: 'E_CONFIG', exit: 2 });
   });
 
-  it.each([
-    ['rubbish'],
-    ['{}'],
-    ['[1]'],
-    ['null'],
-    ['{"signed":{"_type":"timestamp"},"signatures":[]}'],
-    ['\0'.repeat(100)],
-  ])('refuses %j instead of any metadata', async (text) => {
-    await origin.add(world('AA'));
-    for (const name of ['2.root.json', 'timestamp.json', '2.snapshot.json', '2.targets.json']) {
-      server.interfere = (_request, response, path) => {
-        if (!path.endsWith(name)) return false;
-        response.end(text);
-        return true;
-      };
-      expect(await pull(), name).toMatchObject({ outcome: 'E_UNTRUSTED', exit: 6 });
-    }
-    server.interfere = () => false;
-    expect(await pull()).toMatchObject({ outcome: 'published' });
-  });
+  it.each(['rubbish', '{"signed":{"_type":"timestamp"},"signatures":[]}', '\0'.repeat(100)])(
+    'refuses %j instead of any metadata',
+    async (text) => {
+      await origin.add(world('AA'));
+      for (const name of ['2.root.json', 'timestamp.json', '2.snapshot.json', '2.targets.json']) {
+        answerInstead(server, name, (response) => void response.end(text));
+        expect(await pull(), name).toMatchObject({ outcome: 'E_UNTRUSTED', exit: 6 });
+      }
+      server.interfere = () => false;
+      expect(await pull()).toMatchObject({ outcome: 'published' });
+    },
+  );
 
-  it.each([403, 404, 500, 301])('reports that the server answers %d', async (status) => {
+  it.each([403, 500, 301])('reports that the server answers %d', async (status) => {
     await origin.add(world('AA'));
     await pull();
     await origin.add(world('BB'));
@@ -228,22 +229,14 @@ describe('a pull', () => {
 
   it('treats a 403 as the end of the root versions, because object stores send it', async () => {
     await origin.add(world('AA'));
-    server.interfere = (_request, response, path) => {
-      if (!path.endsWith('2.root.json')) return false;
-      response.writeHead(403).end();
-      return true;
-    };
+    answerInstead(server, '2.root.json', (response) => void response.writeHead(403).end());
     expect(await pull()).toMatchObject({ outcome: 'published' });
   });
 
   it('names the file for which a server sends a page', async () => {
     await origin.add(world('AA'));
     for (const name of ['2.root.json', 'timestamp.json', '2.snapshot.json', '2.targets.json']) {
-      server.interfere = (_request, response, path) => {
-        if (!path.endsWith(name)) return false;
-        response.end('<!doctype html>\u001b[2J');
-        return true;
-      };
+      answerInstead(server, name, (response) => void response.end('<!doctype html>\u001b[2J'));
       const { outcome, message } = await pull();
       expect([outcome, message]).toEqual(['E_UNTRUSTED', expect.stringContaining(name)]);
       expect(message).toContain('it begins with "<!doctype html>');
@@ -301,13 +294,11 @@ describe('a pull', () => {
 describe('an interrupted download', () => {
   /** Cuts the connection after half of the pull form. */
   const cut = (): void => {
-    server.interfere = (_request, response, path) => {
-      if (!path.endsWith('.release.ipc')) return false;
+    answerInstead(server, '.release.ipc', (response, path) => {
       const content = readFileSync(join(server.dir, path));
       response.writeHead(200, { 'content-length': content.length });
       response.write(content.subarray(0, content.length >> 1), () => setTimeout(() => response.destroy(), 50));
-      return true;
-    };
+    });
   };
   const partOf = (): string => {
     const folder = join(node.dataDir, 'pull', 'downloads');
@@ -344,11 +335,7 @@ describe('an interrupted download', () => {
     cut();
     await pull();
     const { length } = readFileSync(partOf());
-    server.interfere = (_request, response, path) => {
-      if (!path.endsWith('.release.ipc')) return false;
-      response.writeHead(503).end();
-      return true;
-    };
+    answerInstead(server, '.release.ipc', (response) => void response.writeHead(503).end());
     expect(await pull()).toMatchObject({ outcome: 'E_FETCH' });
     expect(readFileSync(partOf())).toHaveLength(length);
   });
@@ -588,13 +575,11 @@ describe('the history of the repository', () => {
 
   /** Serves a part of a pack; another byte at its end if no length is given. */
   function cutPack(name: string, length: number | undefined): void {
-    server.interfere = (_request, response, path) => {
-      if (!path.endsWith(`.${name}`)) return false;
+    answerInstead(server, `.${name}`, (response, path) => {
       const content = readFileSync(join(origin.repo, path));
       if (length === undefined) content[content.length - 1]! ^= 1;
       response.writeHead(length === 0 ? 404 : 200).end(content.subarray(0, length));
-      return true;
-    };
+    });
   }
 
   it('is not taken with --no-history, nor from what the repository only claims to be a pack', async () => {

@@ -167,6 +167,19 @@ export interface StaticServer {
   interfere: Interference;
 }
 
+/** Answers requests of paths with this ending instead of the files. */
+export function answerInstead(
+  server: StaticServer,
+  ending: string,
+  answer: (response: ServerResponse, path: string) => void,
+): void {
+  server.interfere = (_request, response, path) => {
+    const isAsked = path.endsWith(ending);
+    if (isAsked) answer(response, path);
+    return isAsked;
+  };
+}
+
 /** Returns the files of a release that were requested, without the one that each pull asks for. */
 export function filesRequested({ requests }: StaticServer): string[] {
   return requests

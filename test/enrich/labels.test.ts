@@ -34,10 +34,13 @@ function enrich(text: string, options: BlockEnricherOptions, { database } = rele
 const addresses = addressesNear([...SMALL_WORLD, ...SMALL_NETWORKS, ...LABELS].map(([cidr]) => cidr));
 
 const members = fc
-  .uniqueArray(fc.constantFrom('country_code', 'reason', 'asn', 'as_name', 'network', 'site', 'owner'), {
-    minLength: 1,
-  })
-  .filter((list) => list.includes('site') || list.includes('owner'));
+  .uniqueArray(
+    fc.constantFrom('country_code', 'is_eu', 'continent', 'reason', 'asn', 'as_name', 'network', 'site', 'owner'),
+    {
+      minLength: 1,
+    },
+  )
+  .filter((list) => list.some((name) => ['asn', 'as_name', 'network', 'site', 'owner'].includes(name)));
 
 describe('labels in results', () => {
   it.each([

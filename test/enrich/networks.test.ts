@@ -1,19 +1,13 @@
-/** `--add asn,as_name,network` through the kernel, compared with lookups of fields. */
-import fc from 'fast-check';
+/** `--add asn,as_name,network` through the kernel. labels.test.ts compares any members with lookups of fields. */
 import { describe, expect, it } from 'vitest';
 import { formatAddress } from '../../src/address/format.js';
-import type { ResultField } from '../../src/database/fields.js';
 import { type BlockEnricherOptions, createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { resultFormat } from '../../src/enrich/formats/results.js';
 import type { KernelInput } from '../../src/enrich/options.js';
 import { parseCidr } from '../../src/range/cidr.js';
-import { addressesNear } from '../support/near-addresses.js';
 import { type NetworkBlock, SMALL_NETWORKS } from '../support/networks.js';
 import { releaseForTests } from '../support/open-release.js';
 import { type Block, country, SMALL_WORLD } from '../support/release.js';
-
-/** Times each property is tried; set it high for a long test. */
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80) / 4);
 
 /** Networks with equal names, across the bounds of countries, at both ends, and around single addresses. */
 const NETWORKS: NetworkBlock[] = [
@@ -51,8 +45,6 @@ function enrich(text: string, options: BlockEnricherOptions, { database } = rele
   return Buffer.from(createBlockEnricher(database, options).enrichBlock(Buffer.from(text))).toString();
 }
 
-const addresses = addressesNear([...SMALL_WORLD, ...NETWORKS].map(([cidr]) => cidr));
-
 /** The first and the last address of a block, and those beside them. */
 function neighborsOf(cidr: string): string[] {
   const [first, last] = [new Uint32Array(4), new Uint32Array(4)];
@@ -67,31 +59,7 @@ function neighborsOf(cidr: string): string[] {
   return [moved(first, -1), moved(first, 0), moved(first, 1), moved(last, -1), moved(last, 0), moved(last, 1)];
 }
 
-const members = fc
-  .uniqueArray(
-    fc.constantFrom<ResultField>('country_code', 'is_eu', 'continent', 'reason', 'asn', 'as_name', 'network'),
-    {
-      minLength: 1,
-    },
-  )
-  .filter((list) => list.some((name) => ['asn', 'as_name', 'network'].includes(name)));
-
 describe('networks in results', () => {
-  it('equal lookups of fields, in any order', () => {
-    fc.assert(
-      fc.property(members, fc.array(addresses, { minLength: 80, maxLength: 80 }), (add, list) => {
-        const find = release.database.fields(add);
-        const output = enrich(list.map((ip) => `${JSON.stringify({ ip })}\n`).join(''), { add });
-        const expected = list.map((ip) => {
-          const { ip: _, ...geo } = find(ip)!;
-          return `${JSON.stringify({ ip, geo })}\n`;
-        });
-        expect(output.split('\n')).toEqual(expected.join('').split('\n'));
-      }),
-      { numRuns: RUNS },
-    );
-  });
-
   it('equal lookups of fields where a part of 6to4, NAT64 or Teredo has a country or a network', () => {
     const list = [...PARTS, ...OTHER_PARTS].flatMap((cidr) => neighborsOf(cidr));
     for (const add of [

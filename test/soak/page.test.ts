@@ -1,5 +1,5 @@
 /** The page in a real browser with a million lines: time, memory, how long it is unresponsive, and the results of `ipatlas enrich`. */
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { launch, openPage } from '../page/chromium.js';
