@@ -20,7 +20,9 @@ describe('a damaged current release', () => {
     expect(await buildOnce(dataDir, sources())).toMatchObject({
       outcome: 'published',
       id,
-      notes: expect.arrayContaining([`the current release ${id} is damaged and will be built again`]),
+      notes: expect.arrayContaining([
+        expect.stringContaining(`the current release ${id} is damaged and will be built`),
+      ]),
     });
     expect(verifyRelease(releaseDir(id!)).manifest.id).toBe(id);
   });
