@@ -102,11 +102,27 @@ export interface FetchedSources {
   clockErrors: number[];
 }
 
+/** Ranges of a source in the order of its rows. */
+export interface SourceRanges extends BoundedRanges {
+  /** Where they are written: each run goes on to the next one. Undefined if nobody asks. */
+  runs?: readonly RowRun[];
+}
+
+/** Ranges that are in consecutive rows of a file. */
+export interface RowRun {
+  /** Number of the first one. */
+  start: number;
+  /** Index of the file among those that were read. */
+  file: number;
+  /** Number of the row that has it. */
+  row: number;
+}
+
 /** The ranges of a source; each range's value is an index into `codes`. */
 export interface IngestedSource {
   id: string;
-  v4: BoundedRanges;
-  v6: BoundedRanges;
+  v4: SourceRanges;
+  v6: SourceRanges;
   /** The country codes as the source writes them, in upper case, in order of first use. */
   codes: string[];
   /** Number of ranges. */
@@ -117,15 +133,15 @@ export interface IngestedSource {
    * The prefixes of a list: all of an operator's, or those of a source whose rows name no country. The value is 1 for prefixes that are
    * anycast by what the operator says, else 0.
    */
-  listed?: { v4: BoundedRanges; v6: BoundedRanges } | undefined;
+  listed?: { v4: SourceRanges; v6: SourceRanges } | undefined;
   /** Which network announces each range, if the source says so; it then has no countries. */
   networks?: IngestedNetworks | undefined;
 }
 
 /** The networks of a source; each range's value is an index into the two lists. */
 export interface IngestedNetworks {
-  v4: BoundedRanges;
-  v6: BoundedRanges;
+  v4: SourceRanges;
+  v6: SourceRanges;
   /** AS numbers, in order of first use. */
   asns: number[];
   /** Their names; empty if no row has one. */

@@ -1,4 +1,4 @@
-/** Finds every row of a release's inputs that covers an address, in the cached files. */
+/** Finds every row of a release's inputs that covers an address: in the rows that its build stored, or in the cached files. */
 import { readFileSync } from 'node:fs';
 import { formatAddress } from '../../src/address/format.js';
 import type { Family } from '../../src/address/parse.js';
@@ -6,16 +6,16 @@ import { addressWords, compareAddresses, rangeSize } from '../../src/address/wor
 import { resolveCountry } from '../../src/country/country.js';
 import { recordLabel } from '../../src/database/diff.js';
 import type { Manifest, ManifestFile, ManifestInput } from '../../src/database/release.js';
-import { runThread } from '../../src/thread.js';
 import { loadOverrides, type Override } from '../config/overrides.js';
 import { loadReference, type Reference, type SpecialRange } from '../config/reference.js';
 import { hashFile, objectPath } from '../fetching/cache.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { type OwnedRange, undelegatedSpace } from '../merging/evidence.js';
-import type { CsvFile } from '../source-formats/csv-file.js';
-import { hasList, hasNetworks } from '../source-formats/formats.js';
-import { ANYCAST, LISTED, readSource } from '../source-formats/read-source.js';
-import type { FetchedFile, IngestedSource } from '../stage.js';
+import { CsvFile } from '../source-formats/csv-file.js';
+import { hasList, hasNetworks, resolveFormat } from '../source-formats/formats.js';
+import { readSource } from '../source-formats/read-source.js';
+import { type SourceRows, storedRows } from '../source-formats/stored-rows.js';
+import type { FetchedFile, IngestedSource, SourceRanges } from '../stage.js';
 
 /** An address to explain. */
 export interface Target {
@@ -137,52 +137,53 @@ export function eachInside<T extends Target>(
   }
 }
 
-/** One source to read. */
-export interface SourceJob {
-  position: number;
-  input: ManifestInput;
-  files: FetchedFile[];
-  asns: ReadonlySet<number>;
-  targets: readonly Target[];
-}
-
-/** The rows of a source that cover targets, which are given by their numbers. */
-export interface SourceRows {
-  rows: (Omit<CoveringRow, 'target'> & { target: number })[];
+/** The rows of a source that cover targets. */
+interface CoveringSource {
+  rows: CoveringRow[];
   /** Those that say the kind of network. */
-  kindRows: SourceRows['rows'];
-  /** The columns of a registry. */
-  registry: Pick<IngestedSource, 'v4' | 'v6'> | undefined;
-  owned: readonly OwnedRange[];
+  kindRows: CoveringRow[];
 }
 
-/** Reads one source, and finds its rows that cover an address. */
-export async function rowsOfSource({ position, input, files, asns, targets }: SourceJob): Promise<SourceRows> {
-  const { id, format, kind, lineage, network } = input;
+/** Finds the rows of a source that cover an address. */
+async function rowsOfSource(
+  position: number,
+  { id, format, lineage, network }: ManifestInput,
+  files: readonly FetchedFile[],
+  { ingested, files: read }: SourceRows,
+  targets: SortedTargets,
+): Promise<CoveringSource> {
   const reference = loadReference();
-  const [isOfNetworks, isList] = [hasNetworks(format), hasList(format)];
-  const sorted = sortTargets(targets.map((target, number) => ({ ...target, number })));
-  const rows: SourceRows['rows'] = [];
-  const kindRows: SourceRows['rows'] = [];
-  const located = new Map<CsvFile, Map<number, SourceRows['rows']>>();
-  const source = { source: { id, format, kind, maxRejectShare: 1 }, files, asns };
-  const result = await readSource(
-    source,
-    () => {},
-    ({ family, first, last, code, file, written }) => {
-      eachInside(sorted[family], first, last, 0, ({ number: target }) => {
-        const isAnycast = code === ANYCAST;
-        const isListed = isAnycast || code === LISTED;
-        const country = isOfNetworks || isListed ? undefined : resolveCountry(reference, code);
-        const words = addressWords(family);
-        const covering: SourceRows['rows'][number] = {
+  const { codes, networks, listed } = ingested;
+  const isList = hasList(format);
+  const rows: CoveringRow[] = [];
+  const kindRows: CoveringRow[] = [];
+  /** By file, the rows in it that are found. */
+  const located = new Map<number, Map<number, CoveringRow[]>>();
+  const find = (ranges: SourceRanges, isListed: boolean): void => {
+    const { family, count, first, last, value, runs = [] } = ranges;
+    const words = addressWords(family);
+    let at = -1;
+    for (let i = 0; i < count && targets[family].length > 0; i++) {
+      if (runs[at + 1]?.start === i) at++;
+      const run = runs[at]!;
+      eachInside(targets[family], first, last, i, (target) => {
+        const isAnycast = isListed && value[i] === 1;
+        const code = isListed ? '' : networks === undefined ? codes[value[i]!]! : `AS${networks.asns[value[i]!]}`;
+        const country = isListed || networks !== undefined ? undefined : resolveCountry(reference, code);
+        const covering: CoveringRow = {
           source: id,
           origin: isAnycast ? { kind: 'anycast' } : { kind: 'source', position, code },
           target,
-          first: first.slice(0, words),
-          last: last.slice(0, words),
-          label: isAnycast ? 'anycast' : isOfNetworks ? code : typeof country === 'object' ? country.code : 'unknown',
-          file: file.name,
+          first: first.slice(i * words, (i + 1) * words),
+          last: last.slice(i * words, (i + 1) * words),
+          label: isAnycast
+            ? 'anycast'
+            : networks !== undefined
+              ? code
+              : typeof country === 'object'
+                ? country.code
+                : 'unknown',
+          file: read[run.file]!.name,
           line: null,
           text: isAnycast ? 'anycast' : code,
         };
@@ -196,34 +197,30 @@ export async function rowsOfSource({ position, input, files, asns, targets }: So
           made.push({ ...covering, label, text: label });
           kindRows.push(made[1]!);
         }
-        if (written?.csv === undefined) return;
-        const { csv, row } = written;
-        if (!located.has(csv)) located.set(csv, new Map());
-        const ofFile = located.get(csv)!;
+        const ofFile = located.get(run.file) ?? new Map<number, CoveringRow[]>();
+        located.set(run.file, ofFile);
+        const row = run.row + i - run.start;
         ofFile.set(row, [...(ofFile.get(row) ?? []), ...made]);
       });
-    },
-  );
-  for (const [csv, ofFile] of located) {
-    for (const [row, location] of await csv.locate(ofFile.keys())) {
+    }
+  };
+  for (const ranges of [networks ?? ingested].flatMap(({ v4, v6 }) => [v4, v6])) find(ranges, false);
+  for (const ranges of listed === undefined ? [] : [listed.v4, listed.v6]) find(ranges, true);
+  for (const [file, ofFile] of located) {
+    const { name, breaks } = read[file]!;
+    const resolved = resolveFormat(format);
+    if (breaks === undefined || !('dialect' in resolved)) continue;
+    const { path } = files.find((each) => each.name === name)!;
+    for (const [row, location] of await new CsvFile(path, name, resolved.dialect, breaks).locate(ofFile.keys())) {
       for (const covering of ofFile.get(row)!) Object.assign(covering, location);
     }
   }
-  const { v4, v6 } = result.ingested;
-  return { rows, kindRows, registry: isRegistry(input) ? { v4, v6 } : undefined, owned: result.owned };
+  return { rows, kindRows };
 }
 
 /** Whether a source says which space is delegated. */
 function isRegistry({ kind, lineage }: ManifestInput): boolean {
   return kind === 'registry' && lineage !== undefined;
-}
-
-/** Sources with more bytes are read in threads, side by side. */
-const THREAD_BYTES = 4_000_000;
-
-function readSideBySide(job: SourceJob): Promise<SourceRows> {
-  const bytes = job.files.reduce((sum, file) => sum + file.bytes, 0);
-  return bytes > THREAD_BYTES ? runThread('pipeline/explain/source-thread', job) : rowsOfSource(job);
 }
 
 /** Returns the rows for targets of ranges that are in no file of a source. */
@@ -243,10 +240,7 @@ function rowsOfRanges<Range extends Pick<Override, 'family' | 'first' | 'last'>>
 }
 
 /** Returns the parts of the space around the targets that no registry has delegated. */
-function undelegatedRows(
-  registries: readonly NonNullable<SourceRows['registry']>[],
-  targets: SortedTargets,
-): CoveringRow[] {
+function undelegatedRows(registries: readonly IngestedSource[], targets: SortedTargets): CoveringRow[] {
   const ranges = ([4, 6] as const).flatMap((family) => {
     if (targets[family].length === 0) return [];
     const words = addressWords(family);
@@ -305,7 +299,7 @@ function sortTargets<T extends Target>(targets: readonly T[]): SortedTargets<T> 
 }
 
 /**
- * Finds the rows of a release's inputs that cover some addresses. Reads all inputs once, side by side, however many the addresses are.
+ * Finds the rows of a release's inputs that cover some addresses. Goes through all inputs once, however many the addresses are.
  *
  * @param dataDir the data directory, whose cache has the files of its releases
  * @param manifest of the release
@@ -328,20 +322,25 @@ export async function findCoveringRows(
   const add = (found: readonly CoveringRow[], to = rows): void => {
     for (const row of found) to.get(row.target)!.push(row);
   };
-  const reads = inputs.map((input, position) => {
+  const registries: IngestedSource[] = [];
+  const owned: OwnedRange[] = [];
+  for (const [position, input] of inputs.entries()) {
     const files = cachedInput(dataDir, input.files);
-    if (typeof files !== 'string') return readSideBySide({ position, input, files, asns, targets });
-    const reason = `${files} of source ${input.id} is no longer in the cache`;
-    missing.push({ layer: sourceLayer(position, inputs.length), reason });
-    return undefined;
-  });
-  const found = await Promise.all(reads);
-  for (const [position, source] of found.entries()) {
-    const placed = (list: SourceRows['rows'] = []) => list.map((row) => ({ ...row, target: targets[row.target]! }));
-    add(placed(source?.rows), hasNetworks(inputs[position]!.format) ? networkRows : rows);
-    add(placed(source?.kindRows), kindRows);
+    if (typeof files === 'string') {
+      const reason = `${files} of source ${input.id} is no longer in the cache`;
+      missing.push({ layer: sourceLayer(position, inputs.length), reason });
+      continue;
+    }
+    const { id, format, kind } = input;
+    const read =
+      storedRows(dataDir, input, asns) ??
+      (await readSource({ source: { id, format, kind, maxRejectShare: 1 }, files, asns }, () => {}));
+    const source = await rowsOfSource(position, input, files, read, sorted);
+    add(source.rows, hasNetworks(format) ? networkRows : rows);
+    add(source.kindRows, kindRows);
+    owned.push(...read.owned);
+    if (isRegistry(input)) registries.push(read.ingested);
   }
-  const registries = found.flatMap((source) => source?.registry ?? []);
   if (registries.length === inputs.filter(isRegistry).length) add(undelegatedRows(registries, sorted));
   const anycast = anycastRows(reference, sorted);
   if (evidenceOf(manifest) !== undefined) add(anycast);
@@ -358,5 +357,5 @@ export async function findCoveringRows(
       add(overrideRows(applying, lines, overrides.name, sorted));
     }
   }
-  return { rows, networkRows, kindRows, missing, owned: found.flatMap((source) => source?.owned ?? []) };
+  return { rows, networkRows, kindRows, missing, owned };
 }

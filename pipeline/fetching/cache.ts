@@ -4,6 +4,7 @@
  *     objects/<sha256>        an unpacked file, named by the hash of its bytes
  *     sources/<id>.json       for each source that was fetched over the network: the request and the resulting files
  *     sources/<id>@<n>.json   the same for the source's n-th further location
+ *     rows/<key>              the rows of a source of a release, see stored-rows.ts
  *
  * Files get their names by a rename when they are complete and flushed, so a process that is killed leaves at most a
  * temporary file, which is removed later. Every object is checked against its hash before it is used.
@@ -64,6 +65,15 @@ function entryPath(dataDir: string, id: string, location: number): string {
  */
 export function objectPath(dataDir: string, sha256: string): string {
   return path.join(objectsDir(dataDir), sha256);
+}
+
+export function rowsDir(dataDir: string): string {
+  return path.join(dataDir, 'cache', 'rows');
+}
+
+/** Returns the path of the rows of a source. @param key see `rowsKey` */
+export function rowsPath(dataDir: string, key: string): string {
+  return path.join(rowsDir(dataDir), key);
 }
 
 /** A stream of bytes and the transformations it goes through, such as a decompressor. */
@@ -215,11 +225,13 @@ export function hashFile(file: string): string | undefined {
  *
  * @param dataDir the data directory
  * @param keepHashes SHA-256 of the files that releases refer to, hexadecimal; those of the cache's own entries stay as well
- * @returns the number of removed objects, and their size in bytes
+ * @param keepRows the keys of the rows of releases
+ * @returns the number of removed files, and their size in bytes
  */
 export async function pruneCache(
   dataDir: string,
   keepHashes: ReadonlySet<string>,
+  keepRows: ReadonlySet<string>,
 ): Promise<{ removed: number; bytes: number }> {
   const keep = new Set(keepHashes);
   const sourcesDir = path.join(dataDir, 'cache', 'sources');
@@ -230,12 +242,17 @@ export async function pruneCache(
   }
   let removed = 0;
   let bytes = 0;
-  for (const name of await namesIn(objectsDir(dataDir))) {
-    if (keep.has(name)) continue;
-    const file = objectPath(dataDir, name);
-    bytes += (await stat(file)).size;
-    await unlink(file);
-    removed++;
+  for (const [directory, kept] of [
+    [objectsDir(dataDir), keep],
+    [rowsDir(dataDir), keepRows],
+  ] as const) {
+    for (const name of await namesIn(directory)) {
+      if (kept.has(name)) continue;
+      const file = path.join(directory, name);
+      bytes += (await stat(file)).size;
+      await unlink(file);
+      removed++;
+    }
   }
   return { removed, bytes };
 }

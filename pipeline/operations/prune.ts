@@ -11,6 +11,7 @@ import { AtlasError } from '../../src/errors.js';
 import { rename } from '../../src/files.js';
 import { isHeld } from '../../src/system.js';
 import { pruneCache } from '../fetching/cache.js';
+import { rowsKey } from '../source-formats/stored-rows.js';
 
 /**
  * Removes all but the newest releases. The current one is always kept.
@@ -44,15 +45,17 @@ export function removeOldReleases(dataDir: string, workDir: string, keep: number
  */
 export async function removeUnusedFiles(dataDir: string): Promise<number> {
   const hashes = new Set<string>();
+  const rows = new Set<string>();
   for (const dir of keptReleaseDirs(dataDir)) {
     try {
       const { inputs, overrides, labels } = readManifest(dir);
       for (const { sha256 } of [...inputs, ...(labels ? [labels] : [])].flatMap(({ files }) => files))
         hashes.add(sha256);
       if (overrides !== undefined) hashes.add(overrides.sha256);
+      for (const input of inputs) rows.add(rowsKey(input));
     } catch (error) {
       if (!(error instanceof AtlasError)) throw error; // a damaged release cannot be explained anyway
     }
   }
-  return (await pruneCache(dataDir, hashes)).removed;
+  return (await pruneCache(dataDir, hashes, rows)).removed;
 }

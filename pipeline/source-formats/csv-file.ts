@@ -38,17 +38,19 @@ export class CsvFile {
   readonly #name: string;
   readonly #dialect: Dialect;
   /** Number of line breaks in each row that has any: a quote is closed on a later line. */
-  readonly #breaks = new Map<number, number>();
+  readonly breaks: Map<number, number>;
 
   /**
    * @param path the file: UTF-8, or UTF-16LE with a byte order mark; lines end in LF or CRLF
    * @param name the file's name for messages
    * @param dialect how its fields are separated
+   * @param breaks if it was read before, what `breaks` was then
    */
-  constructor(path: string, name: string, dialect: Dialect) {
+  constructor(path: string, name: string, dialect: Dialect, breaks: ReadonlyMap<number, number> = new Map()) {
     this.#path = path;
     this.#name = name;
     this.#dialect = dialect;
+    this.breaks = new Map(breaks);
   }
 
   /**
@@ -64,7 +66,7 @@ export class CsvFile {
     const add = (cells: string[]): void => {
       row++;
       const breaks = this.#dialect.quote === null ? 0 : breaksIn(cells);
-      if (breaks > 0) this.#breaks.set(row, breaks);
+      if (breaks > 0) this.breaks.set(row, breaks);
       onRow(cells, row, breaks);
     };
     let head = 0;
@@ -152,7 +154,7 @@ export class CsvFile {
         return;
       } else {
         text = next;
-        toCome = this.#breaks.get(++row) ?? 0;
+        toCome = this.breaks.get(++row) ?? 0;
       }
       if (toCome === 0 && wanted.delete(row)) found.set(row, { line, text });
     };

@@ -2,12 +2,12 @@
 import { formatAddress } from '../../src/address/format.js';
 import type { Family } from '../../src/address/parse.js';
 import { AtlasError } from '../../src/errors.js';
-import { RangeBuilder } from '../../src/range/columns.js';
+import { type CandidateRanges, RangeBuilder } from '../../src/range/columns.js';
 import type { SourceKind } from '../../src/range/vote.js';
 import { counted, percent } from '../../src/text-table.js';
 import { matchesPattern } from '../../src/wildcards.js';
 import type { OwnedRange } from '../merging/evidence.js';
-import type { FetchedFile, IngestedSource } from '../stage.js';
+import type { FetchedFile, IngestedSource, RowRun, SourceRanges } from '../stage.js';
 import { CsvFile } from './csv-file.js';
 import {
   type Column,
@@ -67,6 +67,15 @@ export interface SourceResult {
   rejects: readonly Reject[];
   /** The ranges that belong to networks with an AS number that was asked for, as far as this source tells. */
   owned: readonly OwnedRange[];
+  /** The files in the order in which they were read. */
+  files: readonly ReadFile[];
+}
+
+/** A file that was read. */
+export interface ReadFile {
+  name: string;
+  /** Line breaks in its rows, see CsvFile; undefined in a file without lines. */
+  breaks: ReadonlyMap<number, number> | undefined;
 }
 
 /** A range and its position in the source. The object is valid only during the call. */
@@ -74,8 +83,6 @@ export interface LocatedRange {
   family: Family;
   first: Uint32Array;
   last: Uint32Array;
-  /** The country code, as in `codes` of the result; the AS number, as `AS15169`; or of a prefix that is only listed, `ANYCAST` or `LISTED`. */
-  code: string;
   file: FetchedFile;
   /** Undefined in a file without text. */
   written: WrittenRow | undefined;
@@ -133,7 +140,7 @@ export async function readSource(
       if ('asn' in format.content) rows.networks = new NetworkTable(asns);
       if ('list' in format.content) {
         rows.isList = true;
-        rows.listed = { 4: new RangeBuilder(4), 6: new RangeBuilder(6) };
+        rows.listed = { 4: new RowsBuilder(4), 6: new RowsBuilder(6) };
       }
       const reader = new CsvSourceReader(rows, format, source.kind === 'anycast', delegations);
       for (const file of sorted.locations) await reader.readLocations(file);
@@ -201,6 +208,25 @@ function noSuchFile(what: string, patterns: readonly string[], files: readonly F
 /** Parses a row. Returns the index of its country code or of its network, the reason why the row is rejected, or null if it is skipped. */
 type RowParser = (row: readonly string[]) => number | string | null;
 
+/** Collects ranges, and the rows that they are in. */
+class RowsBuilder extends RangeBuilder {
+  readonly #runs: RowRun[] = [];
+  #file = -1;
+  #nextRow = 0;
+
+  /** @param row undefined in a file without lines */
+  addRow({ first, last }: Pick<Range, 'first' | 'last'>, value: number, file: number, row = this.#nextRow): void {
+    if (file !== this.#file || row !== this.#nextRow) this.#runs.push({ start: this.count, file, row });
+    this.#file = file;
+    this.#nextRow = row + 1;
+    this.add(first, last, 0, value);
+  }
+
+  override finish(): CandidateRanges & SourceRanges {
+    return { ...super.finish(), runs: this.#runs };
+  }
+}
+
 /** The ranges and rejected rows of a source so far. */
 class SourceRows {
   readonly codes = new CountryCodes();
@@ -210,13 +236,14 @@ class SourceRows {
   /** The networks so far, if the rows have networks. */
   networks: NetworkTable | undefined;
   /** Prefixes of a list, if the source is one. */
-  listed: Record<Family, RangeBuilder> | undefined;
+  listed: Record<Family, RowsBuilder> | undefined;
   /** Whether the rows are nothing but its prefixes. */
   isList = false;
   readonly #id: string;
-  readonly #v4 = new RangeBuilder(4);
-  readonly #v6 = new RangeBuilder(6);
+  readonly #v4 = new RowsBuilder(4);
+  readonly #v6 = new RowsBuilder(6);
   readonly #onRange: RangeListener | undefined;
+  readonly #files: ReadFile[] = [];
   #file: FetchedFile | undefined;
   /** One object for all ranges: there are millions. */
   readonly #located = {} as LocatedRange;
@@ -233,34 +260,31 @@ class SourceRows {
   }
 
   /** Sets the file that the next ranges come from. */
-  beginFile(file: FetchedFile): void {
+  beginFile(file: FetchedFile, csv?: CsvFile): void {
     this.#file = file;
+    this.#files.push({ name: file.name, breaks: csv?.breaks });
     this.rejects.beginFile(file.name);
   }
 
-  append(family: Family, first: Uint32Array, last: Uint32Array, code: number, written?: WrittenRow): void {
-    (family === 4 ? this.#v4 : this.#v6).add(first, last, 0, code);
-    if (this.#onRange === undefined) return;
-    const text = this.networks === undefined ? this.codes.codes[code]! : `AS${this.networks.asns[code]}`;
-    this.#pass(family, first, last, text, written);
-  }
-
-  /** Passes a range to the listener. */
-  #pass(family: Family, first: Uint32Array, last: Uint32Array, code: string, written: WrittenRow | undefined): void {
-    const located = this.#located;
-    located.family = family;
-    located.first = first;
-    located.last = last;
-    located.code = code;
-    located.file = this.#file!;
-    located.written = written;
-    this.#onRange?.(located);
+  append(range: Range, code: number, written?: WrittenRow): void {
+    this.#add(range.family === 4 ? this.#v4 : this.#v6, range, code, written);
   }
 
   /** Adds a prefix of a list. */
-  list({ family, first, last }: Range, isAnycast: boolean, written?: WrittenRow): void {
-    this.listed![family].add(first, last, 0, Number(isAnycast));
-    this.#pass(family, first, last, isAnycast ? ANYCAST : LISTED, written);
+  list(range: Range, isAnycast: boolean, written?: WrittenRow): void {
+    this.#add(this.listed![range.family], range, Number(isAnycast), written);
+  }
+
+  #add(builder: RowsBuilder, range: Range, value: number, written: WrittenRow | undefined): void {
+    builder.addRow(range, value, this.#files.length - 1, written?.csv && written.row);
+    if (this.#onRange === undefined) return;
+    const located = this.#located;
+    located.family = range.family;
+    located.first = range.first;
+    located.last = range.last;
+    located.file = this.#file!;
+    located.written = written;
+    this.#onRange(located);
   }
 
   result(
@@ -288,13 +312,10 @@ class SourceRows {
       skipped: this.skipped,
       rejects: this.rejects.rejects,
       owned,
+      files: this.#files,
     };
   }
 }
-
-/** The codes of ranges that are only listed, for listeners: those that are anycast, and others. They are longer than those of countries. */
-export const ANYCAST = 'ANYCAST_LIST';
-export const LISTED = 'LISTED_ONLY';
 
 /** The countries of a source that has networks, or is a list. */
 const NO_COUNTRIES = { v4: new RangeBuilder(4, 0).finish(), v6: new RangeBuilder(6, 0).finish(), codes: [] };
@@ -306,7 +327,7 @@ async function readNetworks(file: FetchedFile, format: MmdbFormat, rows: SourceR
   readMmdb(file.path, file.name, format.countryPaths, (family, first, last, country) => {
     const text = String(country ?? '');
     const code = rows.codes.index(text);
-    if (typeof code === 'number') rows.append(family, first, last, code);
+    if (typeof code === 'number') rows.append({ family, first, last }, code);
     else rows.rejects.add(rows.count + 1, `${formatAddress(family, first)} ${text}`, code);
   });
 }
@@ -324,7 +345,7 @@ async function readOperatorFile(
   const { readOperatorPrefixes } = await import('./operator-ranges.js');
   rows.beginFile(file);
   const range = emptyRange();
-  rows.listed ??= { 4: new RangeBuilder(4), 6: new RangeBuilder(6) };
+  rows.listed ??= { 4: new RowsBuilder(4), 6: new RowsBuilder(6) };
   /** Regions whose country is not known, with the number of their prefixes. */
   const unknown = new Map<string, number>();
   for (const { prefix, region, zone, isElsewhere } of await readOperatorPrefixes(file.path, file.name, operator)) {
@@ -343,7 +364,7 @@ async function readOperatorFile(
     const problem = country === undefined ? 'the region is missing' : wrong;
     const code = rows.codes.index(country ?? '');
     if (problem === undefined && typeof code === 'number') {
-      rows.append(range.family, range.first, range.last, code, written);
+      rows.append(range, code, written);
     } else rows.rejects.add(rows.count + 1, `${prefix} ${region}`, problem ?? String(code));
   }
   if (unknown.size > 0) {
@@ -407,9 +428,9 @@ class CsvSourceReader {
     const { dialect, header, skipRows } = this.#format;
     let toSkip = skipRows;
     const begin = (row: readonly string[]): RowParser => inFile(file.name, () => makeParser(row));
-    this.#rows.beginFile(file);
-    let parse = header === false ? begin([]) : undefined;
     const csv = new CsvFile(file.path, file.name, dialect);
+    this.#rows.beginFile(file, csv);
+    let parse = header === false ? begin([]) : undefined;
     try {
       await csv.read((cells, row, breaks) => {
         count?.add(cells);
@@ -433,13 +454,12 @@ class CsvSourceReader {
     // Blanks around fields are rare, so fields are trimmed only if the row does not parse as it is.
     if (typeof found === 'string' && breaks === 0) found = parse(cells.map((cell) => cell.trim()));
     if (typeof found === 'number') {
-      const { family, first, last } = this.#range;
       const written = this.#written!;
       written.csv = csv;
       written.row = row;
       this.#cells = cells;
       if ('list' in this.#format.content) this.#rows.list(this.#range, this.#isAnycast, written);
-      else this.#rows.append(family, first, last, found, written);
+      else this.#rows.append(this.#range, found, written);
     } else if (found !== null && !isBlank(cells)) {
       this.#rows.rejects.add(row, '', found, breaks);
     }

@@ -14,6 +14,7 @@ import type { Reference } from '../config/reference.js';
 import { type OwnedRange, OwnerSpace } from '../merging/evidence.js';
 import { readSource, type SourceInput, type SourceResult } from '../source-formats/read-source.js';
 import { RejectLog } from '../source-formats/rejects.js';
+import { storeRows } from '../source-formats/stored-rows.js';
 import { checkUsableCountries } from '../source-formats/usable-countries.js';
 import type { IngestedSource, StageContext, StageResult } from '../stage.js';
 
@@ -107,7 +108,7 @@ function noteSpecial({ id, v4, v6 }: IngestedSource, special: OwnerSpace, note: 
 async function readUsable<Input extends SourceInput>(
   input: Input,
   { reference, findEarlier, asns }: IngestOptions<Input>,
-  { note, asOf }: StageContext,
+  { dataDir, note, asOf }: StageContext,
   rejectsPath: string,
 ): Promise<{ input: Input; result: SourceResult; sample: RowSample }> {
   const read = async (from: Input): Promise<{ input: Input; result: SourceResult; sample: RowSample }> => {
@@ -123,6 +124,7 @@ async function readUsable<Input extends SourceInput>(
         log,
       );
       checkUsableCountries(result.ingested, reference);
+      storeRows(dataDir, { source, files, ...(asns && { asns }) }, result);
       return { input: from, result, sample };
     } finally {
       await appendFile(rejectsPath, log.rejects.map((reject) => `${JSON.stringify(reject)}\n`).join(''));

@@ -8,7 +8,7 @@ import { namedRelease } from '../../src/database/release.js';
 import { ipatlas } from '../support/in-process.js';
 import { dataDir, dir, filledOnce, giveFolders } from '../support/own-folder.js';
 import { publishBlocks, SMALL_WORLD } from '../support/release.js';
-import { buildOnce, manifestOf, writeSources } from '../support/sources.js';
+import { buildOnce, manifestOf, spoilRows, writeSources } from '../support/sources.js';
 
 giveFolders();
 
@@ -317,7 +317,7 @@ describe('an old release', () => {
       );
     for (const code of ['DE', 'FR', 'IT', 'NL'])
       expect(await buildOnce(dataDir, file(code))).toMatchObject({ outcome: 'published' });
-    expect(readdirSync(join(dataDir, 'cache/objects'))).toHaveLength(2);
+    for (const name of ['objects', 'rows']) expect(readdirSync(join(dataDir, 'cache', name))).toHaveLength(2);
   });
 });
 
@@ -357,6 +357,9 @@ describe('any sources', () => {
         const database = openDatabase(dataDir);
         const all = await explainAll(dataDir, namedRelease(dataDir, 'current'), ips);
         expect(all[1]).toEqual(await explained(ips[1]!));
+        // Without what the build stored, the files are read again.
+        spoilRows(dataDir);
+        expect(await explainAll(dataDir, namedRelease(dataDir, 'current'), ips)).toEqual(all);
         for (const [index, { steps, notes, result }] of all.entries()) {
           expect(notes).toEqual([]);
           expect(result).toEqual(database.lookupWithReason(ips[index]!));

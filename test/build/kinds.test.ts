@@ -24,7 +24,7 @@ import { ipatlas } from '../support/in-process.js';
 import { numberOf } from '../support/networks.js';
 import { temporaryDir } from '../support/release.js';
 import { startService } from '../support/service.js';
-import { buildOnce } from '../support/sources.js';
+import { buildOnce, spoilRows } from '../support/sources.js';
 
 type Answer = [anycast: boolean | null, kind: string | null, operator: string | null];
 
@@ -251,6 +251,8 @@ const FORMATS: Record<string, () => Promise<unknown[][]>> = {
   },
   explain: async () => {
     const explained = await explainAll(data, join(data, 'current'), IPS);
+    spoilRows(data);
+    expect(await explainAll(data, join(data, 'current'), IPS)).toEqual(explained);
     return explained.map(({ kinds, notes }) => {
       expect(notes).toEqual([]);
       expect(kinds!.rows.flatMap(({ decides }) => decides).sort()).toEqual([

@@ -10,6 +10,8 @@ import {
   objectPath,
   pruneCache,
   readEntry,
+  rowsDir,
+  rowsPath,
   storeObject,
   writeEntry,
 } from '../../pipeline/fetching/cache.js';
@@ -122,15 +124,19 @@ describe('pruneCache', () => {
     writeFileSync(objectPath(dataDir, '.part-1'), 'xx');
     writeFileSync(path.join(dataDir, 'cache', 'sources', '.part-2'), '{"format":1');
     writeFileSync(path.join(dataDir, 'cache', 'sources', 'broken.json'), '{');
-    expect(await pruneCache(dataDir, new Set([sha256('release')]))).toEqual({ removed: 3, bytes: 3 + 5 + 2 });
+    mkdirSync(rowsDir(dataDir));
+    for (const key of ['release', 'old']) writeFileSync(rowsPath(dataDir, key), 'row');
+    const removed = await pruneCache(dataDir, new Set([sha256('release')]), new Set(['release']));
+    expect(removed).toEqual({ removed: 4, bytes: 3 + 5 + 2 + 3 });
+    expect(readdirSync(rowsDir(dataDir))).toEqual(['release']);
     expect(objects(dataDir)).toEqual([sha256('entry'), sha256('release')].sort());
     expect(readdirSync(path.join(dataDir, 'cache', 'sources')).sort()).toEqual(['broken.json', 'one.json']);
   });
 
   it('accepts a missing or empty cache', async () => {
     const dataDir = scratchDir();
-    expect(await pruneCache(dataDir, new Set())).toEqual({ removed: 0, bytes: 0 });
+    expect(await pruneCache(dataDir, new Set(), new Set())).toEqual({ removed: 0, bytes: 0 });
     mkdirSync(path.join(dataDir, 'cache', 'objects'), { recursive: true });
-    expect(await pruneCache(dataDir, new Set())).toEqual({ removed: 0, bytes: 0 });
+    expect(await pruneCache(dataDir, new Set(), new Set())).toEqual({ removed: 0, bytes: 0 });
   });
 });

@@ -1,5 +1,5 @@
 /** Builds from small made-up sources in this process, for tests of several builds in a row. */
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BuildOptions, build } from '../../pipeline/build.js';
 import { loadReference } from '../../pipeline/config/reference.js';
@@ -112,4 +112,14 @@ function isCarrier(ip: string): boolean {
 
 export function rowsText(rows: readonly Row[]): string[] {
   return rows.map(({ first, last, code }) => `${first},${last},${code}`);
+}
+
+/** Damages the rows that builds stored for `explain`, and removes one of the files. */
+export function spoilRows(dataDir: string): void {
+  const directory = join(dataDir, 'cache/rows');
+  for (const [index, name] of readdirSync(directory).entries()) {
+    const path = join(directory, name);
+    if (index === 0) rmSync(path);
+    else writeFileSync(path, readFileSync(path).fill(0xff, 40, 60));
+  }
 }
