@@ -26,7 +26,7 @@ import { publicUrl, requireInUnion } from '../../src/api/service.js';
 import { keepDevKey, readSettings } from '../../src/cli/serve.js';
 import { SIGN_UPS_PER_NETWORK } from '../../src/limits.js';
 import { keptLog } from '../support/api.js';
-import { finished, ipatlas, MAIN, start } from '../support/cli.js';
+import { finished, MAIN, start } from '../support/cli.js';
 import { country, publishBlocks, SMALL_WORLD, smallRelease, temporaryDir } from '../support/release.js';
 import { exchange, type ServeProcess, serve, serveWith, until } from '../support/serve.js';
 import { type RunningService, startService } from '../support/service.js';
@@ -348,17 +348,6 @@ describe('two workers', () => {
       return all.every((one) => one === expected);
     }, `the answer ${expected} of both workers`);
 
-  it('share the rate limit', async () => {
-    const { key } = createKey(own, { rate: 50 });
-    await isKnown(key);
-    const seen = await many(80, key);
-    expect(seen.filter((one) => one === 200)).toHaveLength(50);
-    expect(seen.filter((one) => one === 429)).toHaveLength(30);
-    const metrics = await textOf((await server.logged('metrics')).url);
-    expect(metrics).toMatch(/^ipatlas_requests_total\{route="\/api\/lookup\/:ip",status="429"\} 30$/m);
-    expect(metrics).toMatch(/^ipatlas_requests_total\{route="\/api\/lookup\/:ip",status="200"\} 50$/m);
-  });
-
   it('count batches, empty batches and single lookups exactly, and refuse a batch that is larger than the rate', async () => {
     const { key } = createKey(own, { rate: 600 });
     await isKnown(key);
@@ -586,14 +575,6 @@ describe('ipatlas serve', () => {
     const child = start(['serve', '--data', dataDir, '--port', String(port), '--workers', '2']);
     expect(await finished(child)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/EADDRINUSE/) });
     other.close();
-  });
-
-  it('fails without a data directory', async () => {
-    expect(await ipatlas(['serve', '--data', '/nowhere/at/all', '--port', '0'])).toMatchObject({
-      code: 5,
-      stdout: '',
-      stderr: expect.stringMatching(/there is no directory \/nowhere\/at\/all/),
-    });
   });
 
   it('prints a URL that works', () => {

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import { randomWords } from '../../bench/measure.js';
 import { type Explanation, explain, explainAll } from '../../pipeline/explain/explain.js';
 import { formatIPv4 } from '../../src/address/format.js';
 import { openDatabase } from '../../src/database/database.js';
-import { currentReleaseId, MANIFEST_FILE, MIRROR_FILE, namedRelease, RANGE_FILE } from '../../src/database/release.js';
+import { MIRROR_FILE, namedRelease } from '../../src/database/release.js';
 import { openMirror } from '../../src/mirror/reader.js';
 import { ipatlas } from '../support/in-process.js';
 import { dataDir, dir, giveFolders } from '../support/own-folder.js';
@@ -422,20 +422,6 @@ describe('a build that merges by evidence', () => {
       { id: 'rir', kind: 'registry', rows: ['30.0.0.0,30.0.255.255,NL'] },
     ]);
     expect(['30.1.0.1', '2a00::1'].map(resultOf)).toEqual(['unallocated', 'NL']);
-  });
-
-  it('gives the same bytes as before if the strategy is priority, with or without the keys of evidence', async () => {
-    const bytes = async (sources: Source[], merge: string | null): Promise<Buffer> => {
-      rmSync(dataDir, { recursive: true, force: true });
-      expect((await build(sources, merge)).outcome).toBe('published');
-      return readFileSync(join(dataDir, 'releases', currentReleaseId(dataDir)!, RANGE_FILE));
-    };
-    const manifest = () => readFileSync(join(namedRelease(dataDir, 'current'), MANIFEST_FILE), 'utf8');
-    const plain = SOURCES.slice(0, 4).map(({ id, rows }) => ({ id, rows }));
-    const [without, withoutManifest] = [await bytes(plain, null), manifest()];
-    expect((await bytes(SOURCES.slice(0, 4), 'priority')).equals(without)).toBe(true);
-    expect(manifest()).toBe(withoutManifest);
-    expect((await bytes(SOURCES.slice(0, 4), 'evidence')).equals(without)).toBe(false);
   });
 
   it.each([

@@ -35,12 +35,6 @@ describe('a damaged current release', () => {
   });
 });
 
-it('--force builds although nothing changed', async () => {
-  const { id } = await buildOnce(dataDir, sources());
-  expect(await buildOnce(dataDir, sources())).toMatchObject({ outcome: 'unchanged', id });
-  expect(await buildOnce(dataDir, sources(), { force: true })).toMatchObject({ outcome: 'published', id });
-});
-
 it.each([
   ['a file', (path: string) => writeFileSync(path, '')],
   ['a folder', (path: string) => mkdirSync(path)],

@@ -1,7 +1,6 @@
 /** Lookups of chosen fields, and the block of addresses within which they are the same. */
 import fc from 'fast-check';
 import { afterAll, describe, expect, it } from 'vitest';
-import { formatAddress } from '../../src/address/format.js';
 import { openDatabase } from '../../src/database/database.js';
 import type { ResultField } from '../../src/database/fields.js';
 import { PartitionFinder } from '../../src/database/finder.js';
@@ -9,8 +8,8 @@ import { mergeRanges } from '../../src/range/merge.js';
 import { partitionInMemory } from '../../src/rangefile/memory.js';
 import { jsonLines } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
-import { type NetworkBlock, numberOf, SMALL_NETWORKS } from '../support/networks.js';
-import { type Block, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { SMALL_NETWORKS } from '../support/networks.js';
+import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { PLACES, SIZE, sortKey, toCandidates } from '../support/tiny-space.js';
 
 const dataDir = temporaryDir();
@@ -66,47 +65,6 @@ describe('fields of an address', () => {
     expect(() => mirror.fields(['asn'])).toThrow(/engine binary only/);
     mirror.close();
   });
-});
-
-/** The block by trial: the shortest prefix in which no block of the release begins or ends with another answer. */
-function blockByTrial(ip: string, answer: (ip: string) => string, blocks: readonly (Block | NetworkBlock)[]): string {
-  const bits = ip.includes(':') ? 128 : 32;
-  const value = numberOf(ip);
-  const text = (address: bigint): string =>
-    formatAddress(
-      bits === 32 ? 4 : 6,
-      bits === 32 ? [Number(address)] : [96n, 64n, 32n, 0n].map((shift) => Number((address >> shift) & 0xffffffffn)),
-    );
-  const own = answer(ip);
-  for (let prefix = 0; ; prefix++) {
-    const host = (1n << BigInt(bits - prefix)) - 1n;
-    const first = value & ~host;
-    const bounds = blocks.flatMap(([cidr]) => {
-      const [address, length] = cidr.split('/') as [string, string];
-      if (address.includes(':') !== (bits === 128)) return [];
-      const start = numberOf(address);
-      return [start, start + (1n << BigInt(bits - Number(length)))];
-    });
-    const inside = bounds.filter((bound) => bound > first && bound <= (first | host));
-    if ([first, ...inside].every((address) => answer(text(address)) === own)) return `${text(first)}/${prefix}`;
-  }
-}
-
-it.each<ResultField[][]>([
-  [['asn', 'network']],
-  [['as_name', 'is_eu', 'network']],
-  [['country_code', 'asn', 'network']],
-  [['continent', 'network']],
-])('network is the largest block within which %j are the same', (fields) => {
-  const find = database.fields(fields);
-  const asked = database.fields(fields.filter((field) => field !== 'network'));
-  const answer = (ip: string): string => JSON.stringify({ ...asked(ip), ip: '' });
-  const blocks = [...SMALL_WORLD, ...SMALL_NETWORKS].filter(([cidr]) => !/^(2002|64|2001):/.test(cidr));
-  for (const [cidr] of blocks) {
-    const [ip] = cidr.split('/') as [string];
-    if (/^(::|2001)/.test(ip)) continue;
-    expect(`${ip} ${find(ip)!.network}`).toBe(`${ip} ${blockByTrial(ip, answer, [...SMALL_WORLD, ...SMALL_NETWORKS])}`);
-  }
 });
 
 describe.each(Object.entries(PLACES))('blocks of a partition, %s', (_, { family, place }) => {

@@ -39,6 +39,8 @@ async function at<Result>(time: string, action: () => Result | Promise<Result>):
   }
 }
 
+const run = (...args: string[]) => ipatlas([...args, '--data', dataDir]);
+
 beforeAll(async () => {
   dataDir = temporaryDir();
   const publish = (world: string, days = 730) => publishBlocks(dataDir, WORLDS[world]!, '2026-03-01', days);
@@ -57,14 +59,7 @@ afterEach(() => vi.restoreAllMocks());
 
 describe('ipatlas history', () => {
   it('prints the periods of addresses, also of those inside others, by the membership of each day', async () => {
-    const { code, stdout } = await ipatlas([
-      'history',
-      '--json',
-      '193.0.6.139',
-      '2002:c100:068b::1',
-      '--data',
-      dataDir,
-    ]);
+    const { code, stdout } = await run('history', '--json', '193.0.6.139', '2002:c100:068b::1');
     expect(code).toBe(0);
     const britain = { country: 'United Kingdom', country_code: 'GB' };
     const germany = { country: 'Germany', country_code: 'DE', is_eu: true };
@@ -82,7 +77,7 @@ describe('ipatlas history', () => {
 
   it('cuts periods to the days asked for', async () => {
     const days = ['--from', '2026-03-06', '--to', '2026-03-07'];
-    const { stdout } = await ipatlas(['history', '--json', ...days, '193.0.0.1', '--data', dataDir]);
+    const { stdout } = await run('history', '--json', ...days, '193.0.0.1');
     expect(stdout.split('\n').map((line) => line.slice(0, 64))).toEqual([
       '{"ip":"193.0.0.1","from":"2026-03-06","to":"2026-03-06","country',
       '{"ip":"193.0.0.1","from":"2026-03-07","to":"2026-03-07","country',
@@ -111,22 +106,12 @@ describe('ipatlas history', () => {
       ],
     });
     expect(stderr).toBe('nothing has changed in 2a00::/16\n');
-    const json = await ipatlas([
-      'history',
-      '192.0.0.0/2',
-      '--from',
-      '2026-03-06',
-      '--to',
-      '2026-03-07',
-      '--json',
-      '--data',
-      dataDir,
-    ]);
+    const json = await run('history', '192.0.0.0/2', '--from', '2026-03-06', '--to', '2026-03-07', '--json');
     expect(JSON.parse(json.stdout)).toEqual({
       ...{ network: '192.0.0.0/2', day: '2026-03-07', first: '193.0.0.0', last: '193.0.7.255' },
       ...{ from: 'DE', to: 'GB', from_is_eu: true, to_is_eu: false },
     });
-    expect(await ipatlas(['history', '10.0.0.0/33', '--data', dataDir])).toMatchObject({ code: 2 });
+    expect(await run('history', '10.0.0.0/33')).toMatchObject({ code: 2 });
   });
 
   it.each<[string[], number, RegExp]>([
@@ -135,7 +120,7 @@ describe('ipatlas history', () => {
     [['no-address'], 4, /1 of the addresses given is not valid/],
     [['193.0.0.1', '--data', '/nonexistent'], 5, /there is no history/],
   ])('%j exits with %d', async (args, exit, message) => {
-    const { code, stderr } = await ipatlas(['history', '--data', dataDir, ...args]);
+    const { code, stderr } = await run('history', ...args);
     expect({ code, stderr }).toEqual({ code: exit, stderr: expect.stringMatching(message) });
   });
 });
@@ -148,12 +133,12 @@ describe('ipatlas lookup --at', () => {
     ['2026-03-07', 'GB', false],
     ['2026-03-08', 'DE', true],
   ])('%s: %s', async (day, code, isEu) => {
-    const { stdout } = await ipatlas(['lookup', '193.0.0.1', '--json', '--at', day, '--data', dataDir]);
+    const { stdout } = await run('lookup', '193.0.0.1', '--json', '--at', day);
     expect(JSON.parse(stdout)).toMatchObject({ country_code: code, is_eu: isEu });
   });
 
   it('names the days that are kept if a day is not', async () => {
-    const { code, stderr } = await ipatlas(['lookup', '193.0.0.1', '--at', '2019-12-31', '--data', dataDir]);
+    const { code, stderr } = await run('lookup', '193.0.0.1', '--at', '2019-12-31');
     expect(code).toBe(2);
     expect(stderr).toMatch(
       /there are no answers of 2019-12-31: history begins on 2020-01-01; history has 2020-01-01 to /,
@@ -230,13 +215,13 @@ describe('the library', () => {
 
 describe('other commands', () => {
   it('export writes the answers of a day', async () => {
-    const { code, stdout } = await ipatlas(['export', 'csv', '--at', '2020-01-31', '--family', '4', '--data', dataDir]);
+    const { code, stdout } = await run('export', 'csv', '--at', '2020-01-31', '--family', '4');
     expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(/^193\.0\.0\.0,193\.0\.7\.255,GB/m) });
-    const eu = await ipatlas(['export', 'nft', '--eu', '--at', '2020-02-01', '--data', dataDir]);
+    const eu = await run('export', 'nft', '--eu', '--at', '2020-02-01');
     expect(eu.stdout).toMatch(/Countries of IP addresses on 2020-02-01/);
     expect(eu.stdout).not.toMatch(/193\.0/);
     for (const args of [['csv', '--release', ids.uk!], ['compact'], ['gdnsd', '--nodes', 'x', '-o', 'y']]) {
-      const refused = await ipatlas(['export', ...args, '--at', '2020-01-31', '--data', dataDir]);
+      const refused = await run('export', ...args, '--at', '2020-01-31');
       expect(refused).toMatchObject({
         code: 2,
         stderr: expect.stringMatching(/--at does not go with|does not go with --at/),
@@ -245,53 +230,51 @@ describe('other commands', () => {
   });
 
   it('diff compares days', async () => {
-    const { stdout } = await ipatlas(['diff', '2026-03-04', '2026-03-05', '--json', '--data', dataDir]);
+    const { stdout } = await run('diff', '2026-03-04', '2026-03-05', '--json');
     const { before, after, ranges } = JSON.parse(stdout);
     expect([before, after]).toEqual([
       { release: '2026-03-04', as_of: '2026-03-04' },
       { release: '2026-03-05', as_of: '2026-03-05' },
     ]);
     expect(ranges).toMatchObject([{ first: '193.0.0.0', last: '193.0.7.255', from: 'GB', to: 'DE' }]);
-    const membership = await ipatlas(['diff', '2020-01-31', '2020-02-01', '--data', dataDir]);
+    const membership = await run('diff', '2020-01-31', '2020-02-01');
     expect(membership.stdout).toMatch(/^GB is no longer in the EU$/m);
-    const page = await ipatlas(['diff', '2026-03-04', 'current', '--html', '-', '--data', dataDir]);
+    const page = await run('diff', '2026-03-04', 'current', '--html', '-');
     expect(page).toMatchObject({ code: 0, stdout: expect.stringContaining('<title>') });
-    const imported = await ipatlas(['diff', '2020-01-31', 'current', '--html', '-', '--data', dataDir]);
+    const imported = await run('diff', '2020-01-31', 'current', '--html', '-');
     expect(imported).toMatchObject({ code: 2, stderr: expect.stringMatching(/--html compares releases, and that of/) });
   });
 
   it('explain tells as much of a past day as is kept', async () => {
-    const imported = await ipatlas(['explain', '193.0.0.1', '--at', '2020-01-31', '--data', dataDir]);
+    const imported = await run('explain', '193.0.0.1', '--at', '2020-01-31');
     expect(imported.stdout).toBe(
       '193.0.0.1: United Kingdom (GB), in the European Union\nthe answer was imported from old.csv, which has no rows of sources\n',
     );
-    const kept = await ipatlas(['explain', '193.0.0.1', '--at', '2026-03-05', '--json', '--data', dataDir]);
+    const kept = await run('explain', '193.0.0.1', '--at', '2026-03-05', '--json');
     expect(JSON.parse(kept.stdout)).toMatchObject({ release: ids.de, result: { country_code: 'DE' } });
   });
 });
 
 it('ipatlas history takes a block in IPv4-mapped form for the IPv4 block', async () => {
-  const [block, mapped] = ['193.0.0.0/21', '::ffff:193.0.0.0/117'].map((name) =>
-    ipatlas(['history', name, '--json', '--data', dataDir]),
-  );
+  const [block, mapped] = ['193.0.0.0/21', '::ffff:193.0.0.0/117'].map((name) => run('history', name, '--json'));
   const { stdout } = await block!;
   expect(stdout.split('\n').length).toBeGreaterThan(3);
   expect((await mapped!).stdout.replaceAll('::ffff:193.0.0.0/117', '193.0.0.0/21')).toBe(stdout);
 });
 
 it('ipatlas releases tells the span of the history', async () => {
-  const { stderr } = await ipatlas(['releases', '--data', dataDir]);
+  const { stderr } = await run('releases');
   expect(stderr).toMatch(/^history: 2020-01-01 to 20\d\d-\d\d-\d\d, 0\.0 MB$/m);
 });
 
 it('ipatlas verify tells what is damaged in the history', async () => {
-  expect(await ipatlas(['verify', '--data', dataDir])).toMatchObject({ code: 0, stderr: '' });
+  expect(await run('verify')).toMatchObject({ code: 0, stderr: '' });
   const folder = join(dataDir, 'history');
   const files = readdirSync(folder).sort();
   const path = join(folder, files[2]!);
   const bytes = readFileSync(path);
   writeFileSync(path, bytes.subarray(0, 20));
-  const damaged = await ipatlas(['verify', '--data', dataDir]);
+  const damaged = await run('verify');
   expect(damaged).toMatchObject({
     code: 5,
     stderr: expect.stringMatching(
@@ -299,14 +282,14 @@ it('ipatlas verify tells what is damaged in the history', async () => {
     ),
   });
   // The other periods are shown all the same.
-  const shown = await ipatlas(['history', '193.0.0.1', '--data', dataDir]);
+  const shown = await run('history', '193.0.0.1');
   expect(shown).toMatchObject({
     code: 5,
     stdout: expect.stringMatching(/^193\.0\.0\.1 +2026-03-05 +2026-03-06 +\? *$/m),
     stderr: expect.stringMatching(/^ipatlas: E_DAMAGED: 2026-03-05 to 2026-03-06: .*: 20 bytes are not enough/),
   });
   rmSync(path);
-  const lost = await ipatlas(['verify', '--data', dataDir]);
+  const lost = await run('verify');
   writeFileSync(path, bytes);
   expect(lost).toMatchObject({ code: 5, stderr: expect.stringMatching(/history: the entry of 2026-03-05 is lost/) });
 });

@@ -4,7 +4,6 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { describe, expect, test } from 'vitest';
 import { BUILT_IN_FORMATS, resolveFormat } from '../../pipeline/source-formats/formats.js';
 import { readSource } from '../../pipeline/source-formats/read-source.js';
-import { matchesPattern } from '../../src/wildcards.js';
 import { filesOf, ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
 
 const fixtures = path.join(import.meta.dirname, 'fixtures', 'ingest');
@@ -308,16 +307,6 @@ describe('user-defined formats', () => {
   test('a column cannot be named if there is no header row', () => {
     const format = { header: false, ranges: text(), country: 'cc' };
     expect(() => resolveFormat(format)).toThrow(/column "cc" is given by name, but "header" is false/);
-  });
-
-  test.each<[string, string[], boolean]>([
-    ['a.csv', ['*.CSV'], true],
-    ['in/a/folder/a.csv', ['a.*'], true],
-    ['aa.csv', ['?.csv'], false],
-    ['a(1)[x]+.csv', ['a(1)[x]+.csv'], true],
-    ['a.csv.gz', ['*.csv'], false],
-  ])('%s with the patterns %j: %s', (name, patterns, fits) => {
-    expect(patterns.some((pattern) => matchesPattern(pattern, name, { ignoreCase: true }))).toBe(fits);
   });
 });
 

@@ -4,16 +4,14 @@ import { beforeAll, describe, expect, it, test } from 'vitest';
 import { DEFAULT_COUNTRY_PATHS } from '../../pipeline/source-formats/formats.js';
 import { readMmdb } from '../../pipeline/source-formats/mmdb.js';
 import type { IngestedSource } from '../../pipeline/stage.js';
-import { formatAddress } from '../../src/address/format.js';
 import { AtlasError } from '../../src/errors.js';
 import { assemble } from '../../src/export/mmdb/mmdb.js';
 import { leafOf, NO_DATA, type Tree } from '../../src/export/mmdb/tree.js';
 import { type MmdbValue, mapOf, ValueWriter } from '../../src/export/mmdb/values.js';
 import { parseCidr } from '../../src/range/cidr.js';
-import { largeWorld, randomWords, worldOf } from '../export/support.js';
 import { ipatlas } from '../support/in-process.js';
 import { temporaryDir } from '../support/release.js';
-import { codeAt, ingestContents, rangesText } from './ingest-helper.js';
+import { ingestContents, rangesText } from './ingest-helper.js';
 
 /** Returns an MMDB file with the given tree and data. */
 function mmdbFile(tree: Tree, values: MmdbValue[], ipVersion: 4 | 6 = 4, recordSize: 24 | 28 | 32 = 24): Buffer {
@@ -239,28 +237,6 @@ describe('invalid files', () => {
       /the format reads \*\.mmdb; the source has x\.csv/,
     );
   });
-});
-
-it('an export that is read back has the ranges of the release, without copies for embedded addresses', async () => {
-  const world = worldOf(largeWorld());
-  const source = await read(world.exported('mmdb'));
-  const { file } = world;
-  // The ranges with a country are those of the release, in each family.
-  const isCountry = (record: number): boolean => file.records[record]!.kind === 'country';
-  expect(source.v4.count).toBe(file.record4.filter(isCountry).length);
-  const random = randomWords(42);
-  const address = new Uint32Array(4);
-  for (let i = 0; i < 20_000; i++) {
-    const range = random() % file.count6;
-    address.set([file.high6[2 * range + 1]!, file.high6[2 * range]!, file.low6[2 * range + 1]!, file.low6[2 * range]!]);
-    if (i % 2 === 1) address[3] = (address[3]! + (random() % 5) - 2) >>> 0;
-    const text = formatAddress(6, address);
-    const code = world.database.lookup(text)!.country_code ?? '';
-    const carrier = /^(2002:|64:ff9b::|2001::|2001:0:)/.test(text);
-    const got = codeAt(source.v6, source.codes, address);
-    if (got !== code && !(carrier && got === '')) expect([text, got]).toEqual([text, code]);
-  }
-  expect(rangesText(source).filter((line) => /^(2002|2001:0|64:ff9b):/.test(line))).toEqual([]);
 });
 
 describe('from CSV to MMDB and back', () => {

@@ -1,17 +1,13 @@
 /** The archive over hundreds of nights. */
-import { spawn } from 'node:child_process';
-import { readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { openSeed } from '../../src/database/seed.js';
 import { DAY_MS, dayOf } from '../../src/day.js';
 import { openArchive } from '../../src/history/archive.js';
 import type { Values } from '../../src/history/changes.js';
-import { PastDatabase } from '../../src/history/open.js';
 import { answersOverTime } from '../../src/history/over-time.js';
-import { archiveProblems } from '../../src/history/verify.js';
 import { answersOf, importEntry } from '../../src/history/write.js';
-import { packageFile } from '../../src/package-root.js';
 import {
   answersAt,
   below,
@@ -26,9 +22,8 @@ import {
   type World,
 } from '../history/support.js';
 import { appDeps, KEY, portOf, startServer } from '../support/api.js';
-import { finished } from '../support/cli.js';
 import { killedAt } from '../support/killed-writer.js';
-import { type Block, country, publishBlocks, SMALL_WORLD } from '../support/release.js';
+import { publishBlocks, SMALL_WORLD } from '../support/release.js';
 import { randomFrom, rounds, SEED } from '../support/seed.js';
 import { temporaryDir } from '../support/temporary.js';
 
@@ -107,71 +102,6 @@ it('has the answers of the release that is current, whenever publications are ki
       }
     }
   }));
-
-/** Makes releases the current ones in turn, as `ipatlas rollback` does, with a clock of its own, until it is killed. */
-const PUBLISHER = `
-import { appendFileSync } from 'node:fs';
-const [modules, dataDir, log, first, stepMs, ...ids] = process.argv.slice(1);
-const { rollBack } = await import(modules + 'pipeline/index.js');
-let now = Number(first);
-Date.now = () => now;
-for (let turn = 0; ; turn++, now += Number(stepMs)) {
-  const id = ids[(turn + (turn % 3)) % ids.length];
-  appendFileSync(log, now + ' ' + id + '\\n');
-  rollBack(dataDir, id);
-  process.stdout.write('.');
-}`;
-
-it('is one of the two states whenever a process that publishes is killed', { timeout: 3_600_000 }, () =>
-  withDataDir(async (dataDir) => {
-    const random = randomFrom(SEED + 5);
-    const codes = ['AA', 'BB', 'CC', 'DD'];
-    const codeOf = new Map<string, string>();
-    vi.useFakeTimers({ toFake: ['Date'], now: Date.UTC(1990, 0, 1) });
-    for (const code of codes) {
-      const blocks: Block[] = [['80.0.0.0/8', country(code, `Country ${code}`)]];
-      codeOf.set(await publishBlocks(dataDir, blocks, '1990-01-01', 730), code);
-    }
-    vi.useRealTimers();
-    const log = join(dataDir, 'publications.log');
-    /** What was current at the end of the days on which something was published. */
-    const truth = new Map([['1990-01-01', codes.at(-1)!]]);
-    const check = (day: string): void => {
-      const last = [...truth.keys()].filter((each) => each <= day).at(-1)!;
-      const answer = new PastDatabase(dataDir, day).lookup('80.0.0.1')?.country_code;
-      expect([day, answer]).toEqual([day, truth.get(last)]);
-    };
-    let now = Date.UTC(1990, 0, 2);
-    let kills = 0;
-    for (const wanted = rounds(200); kills < wanted; kills++) {
-      const args = [packageFile('dist/'), dataDir, log, String(now), String(DAY_MS), ...codeOf.keys()];
-      const child = spawn(process.execPath, ['--input-type=module', '--eval', PUBLISHER, ...args]);
-      const end = finished(child);
-      // At a random moment of the third publication, if it takes as long as the second one.
-      await new Promise((done) => child.stdout.once('data', done));
-      const begun = performance.now();
-      await new Promise((done) => child.stdout.once('data', done));
-      await new Promise((resolve) => setTimeout(resolve, random() * (performance.now() - begun)));
-      child.kill('SIGKILL');
-      expect(await end).toMatchObject({ signal: 'SIGKILL', stderr: '' });
-      const lines = readFileSync(log, 'utf8').trim().split('\n');
-      const publications = lines.map((line) => line.split(' ') as [string, string]);
-      const [lastTime, lastId] = publications.at(-1)!;
-      // Whether the last one happened, `current` tells.
-      if (readlinkSync(join(dataDir, 'current')) !== `releases/${lastId}`) publications.pop();
-      for (const [time, id] of publications) truth.set(dayOf(Number(time)), codeOf.get(id)!);
-      writeFileSync(log, '');
-      now = Number(lastTime) + DAY_MS;
-      const days = [...truth.keys()];
-      for (const day of [...days.slice(-3), ...Array.from({ length: 3 }, () => days[below(random, days.length)]!)])
-        check(day);
-      check(dayOf(now));
-    }
-    for (const day of truth.keys()) check(day);
-    expect(archiveProblems(openArchive(dataDir))).toEqual([]);
-    expect(truth.size).toBeGreaterThan(kills);
-  }),
-);
 
 it('answers from day after day over HTTP, and /healthz does not wait for them', { timeout: 1_800_000 }, () =>
   withDataDir(async (dataDir) => {
