@@ -15,7 +15,6 @@ import { openArchive } from '../../src/history/archive.js';
 import { answersOf, importEntry } from '../../src/history/write.js';
 import { packageFile } from '../../src/package-root.js';
 import { Batch } from '../../src/page/batch.js';
-import { PageError } from '../../src/page/problems.js';
 import { parseAdd } from '../support/add.js';
 import { chunkedSource } from '../support/chunks.js';
 import { withOutputs } from '../support/console.js';
@@ -268,67 +267,7 @@ describe('--log', () => {
 });
 
 describe('the page', () => {
-  /** Returns the addresses that were added to the lines of a log. */
-  const addedTo = (name: string, input: string, output: string): string[] => {
-    if (logs[name]!.format.startsWith('json'))
-      return [...output.matchAll(/"address":"([^"]+)"/g)].map(([, address]) => address!);
-    const lines = input.split('\n');
-    return output.split('\n').flatMap((line, at) => {
-      if (line.startsWith('#') || line === '') return [];
-      const added = line.slice(lines[at]!.length);
-      return [...added.matchAll(/[\w.:]*[.:][\w.:]*/g)].map(([address]) => address);
-    });
-  };
-
-  it('finds the addresses that enrich finds', async () => {
-    for (const { name, input } of steps) {
-      const inputs = [chunkedSource('log', Buffer.from(input), [])];
-      const options = { ...parseEnrichOptions({ log: name }, (one) => one), add: parseAdd('address') };
-      const { output } = await runEngine({ inputs, options, openFile: () => release.file });
-      const taken = addedTo(name, input, output);
-      const batch = new Batch(new Blob([input]), 100, name);
-      await batch.read(new AbortController().signal, () => {});
-      const found = Array.from({ length: batch.entries.length }, (_, at) => batch.entries.text(at));
-      expect(found, name).toEqual(taken);
-      expect(taken.length, name).toBeGreaterThan(0);
-      expect(batch.progress().readAs, name).toContain(logs[name]!.client);
-    }
-  });
-
-  it('reads any text, of any length, as any log', async () => {
-    const read = (text: string, name: string) =>
-      new Batch(new Blob([text]), 100, name)
-        .read(new AbortController().signal, () => {})
-        .catch((error: unknown) => {
-          expect(error).toBeInstanceOf(PageError);
-        });
-    const part = fc.constantFrom(
-      '#separator ',
-      '#fields\t',
-      '#Fields:',
-      '\\x',
-      '"',
-      '\\',
-      '=',
-      '{',
-      '[',
-      '}',
-      ' ',
-      '\t',
-      '\n',
-      '8.8.8.8',
-      'SRC',
-      ',',
-    );
-    const text = fc
-      .array(fc.oneof(part, fc.string({ maxLength: 3 })), { maxLength: 40 })
-      .map((parts) => parts.join(''));
-    await fc.assert(fc.asyncProperty(text, fc.constantFrom(...Object.keys(logs), ''), read), { numRuns: 2 * RUNS });
-    for (const piece of ['x', '"', ' "', '="', '\\"', '1.'])
-      for (const name of ['iptables', 'alb', 'sshd', 'zeek', 'docker', 'k8s-audit'])
-        await read(piece.repeat(50_000), name);
-  });
-
+  // locate.test.ts compares what its reader finds with what `enrich` looks up, for all logs.
   it.each([
     ['w3c', '#Fields: date c-ip\n2026-01-01 8.8.8.8\n#Fields: c-ip x\n"193.0.6.139" y\n', ['8.8.8.8', '193.0.6.139']],
     ['iptables', 'msg="SRC=1.1.1.1 \\" DST=2.2.2.2" SRC=8.8.8.8 SRC=9.9.9.9 x=DST=193.0.6.139', ['8.8.8.8']],

@@ -1,7 +1,4 @@
-/**
- * DNS routing by a real gdnsd, with servers that answer its health checks as `serve` does. The same with real servers, and the
- * rates that they share, is in test/soak/routing.test.ts.
- */
+/** DNS routing by a real gdnsd, with servers that answer its health checks as `serve` does; with real ones: test/soak/routing.test.ts. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
