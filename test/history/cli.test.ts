@@ -120,7 +120,7 @@ describe('ipatlas history', () => {
     [['no-address'], 4, /1 of the addresses given is not valid/],
     [['193.0.0.1', '--data', '/nonexistent'], 5, /there is no history/],
   ])('%j exits with %d', async (args, exit, message) => {
-    const { code, stderr } = await run('history', ...args);
+    const { code, stderr } = await ipatlas(['history', '--data', dataDir, ...args]);
     expect({ code, stderr }).toEqual({ code: exit, stderr: expect.stringMatching(message) });
   });
 });
