@@ -27,15 +27,15 @@ export class FlowWindow {
     return this.#messages === 0;
   }
 
-  /** Counts a message in. */
-  enter(bytes: number): void {
-    this.#messages++;
+  /** Counts messages in. */
+  enter(bytes: number, messages = 1): void {
+    this.#messages += messages;
     this.#bytes += bytes;
   }
 
-  /** Counts a message out. */
-  leave(bytes: number): void {
-    this.#messages--;
+  /** Counts messages out. */
+  leave(bytes: number, messages = 1): void {
+    this.#messages -= messages;
     this.#bytes -= bytes;
     const waiting = this.#wake;
     this.#wake = [];

@@ -116,6 +116,8 @@ export interface KafkaModule {
   Admin: new (options: Options) => Admin;
   Consumer: new (options: Options) => Consumer;
   Producer: new (options: Options) => Producer;
+  /** Hashes a key as Kafka's own producer does. The library's default has another sign. */
+  compatibilityPartitioner(message: object, key: Buffer): number;
 }
 
 /** Options of each client: addresses, TLS, credentials. */

@@ -169,25 +169,3 @@ export function enrichRecords(
   const together = areLines && records.length > 1 ? enrichTogether(records, enrich) : undefined;
   return together ?? records.map((record) => enrichAlone(record, enrich, (error) => onBug(error, record)));
 }
-
-/** Constants of MurmurHash2. */
-const SEED = 0x9747b28c;
-const MULTIPLIER = 0x5bd1e995;
-
-/**
- * Returns the hash by which Kafka's own producer chooses the partition of a key (`Utils.murmur2`, made positive). That of the client
- * library has another sign, so that other partitions are chosen unless their number is a power of two.
- */
-export function keyHash(key: Buffer): number {
-  const { length } = key;
-  const whole = length - (length % 4);
-  let hash = SEED ^ length;
-  for (let at = 0; at < whole; at += 4) {
-    const mixed = Math.imul(key.readInt32LE(at), MULTIPLIER);
-    hash = Math.imul(hash, MULTIPLIER) ^ Math.imul(mixed ^ (mixed >>> 24), MULTIPLIER);
-  }
-  for (let at = whole; at < length; at++) hash ^= key[at]! << (8 * (at - whole));
-  if (whole < length) hash = Math.imul(hash, MULTIPLIER);
-  hash = Math.imul(hash ^ (hash >>> 13), MULTIPLIER);
-  return (hash ^ (hash >>> 15)) & 0x7fffffff;
-}

@@ -40,9 +40,9 @@ const TOPIC_RESOURCE = 2;
 const streamError = (message: string): AtlasError => new AtlasError('E_STREAM', message);
 
 /** Reads about topics; those that do not exist are left out. Throws as {@link ask} does. */
-export async function readTopics(admin: Admin, names: readonly string[]): Promise<Map<string, Topic>> {
+export async function readTopics(admin: Admin, { from, to, rejects }: KafkaNames): Promise<Map<string, Topic>> {
   const found = new Map<string, Topic>();
-  for (const name of names) {
+  for (const name of [from, to, rejects]) {
     const request = admin.metadata({ topics: [name], forceUpdate: true }).catch((error: unknown) => {
       if (protocolErrors(error).includes(UNKNOWN_TOPIC)) return undefined;
       throw error;
@@ -54,24 +54,25 @@ export async function readTopics(admin: Admin, names: readonly string[]): Promis
 }
 
 /**
- * Returns the number of partitions of the source.
+ * Returns the number of partitions of each topic.
  *
  * @throws AtlasError E_STREAM if the output or the rejects have another number, and keys do not decide; or if one is missing
  */
-export function requireTopics(topics: ReadonlyMap<string, Topic>, { names, byKey }: KafkaSetupOptions): number {
+export function requireTopics(topics: ReadonlyMap<string, Topic>, { names, byKey }: KafkaSetupOptions) {
   const { from, to, rejects } = names;
   for (const name of [from, to, rejects]) {
     if (!topics.has(name)) throw streamError(`there is no topic ${name}; --init creates it`);
   }
-  const count = (name: string): number => topics.get(name)!.partitions.length;
+  const counts = new Map([...topics].map(([name, { partitions }]) => [name, partitions.length]));
+  const count = counts.get(from);
   for (const name of [to, rejects]) {
-    if (byKey || count(name) === count(from)) continue;
+    if (byKey || counts.get(name) === count) continue;
     throw streamError(
-      `${from} has ${count(from)} partitions and ${name} has ${count(name)}: partition 7 of the source goes to partition 7; ` +
+      `${from} has ${count} partitions and ${name} has ${counts.get(name)}: partition 7 of the source goes to partition 7; ` +
         'make them as many, or give --by-key, with which the order of the source is kept for each key only',
     );
   }
-  return count(from);
+  return counts;
 }
 
 /**
@@ -82,7 +83,7 @@ export function requireTopics(topics: ReadonlyMap<string, Topic>, { names, byKey
 export async function setUpTopics(admin: Admin, options: KafkaSetupOptions): Promise<KafkaSetup> {
   const { from, to, rejects } = options.names;
   const created: string[] = [];
-  let topics = await readTopics(admin, [from, to, rejects]);
+  let topics = await readTopics(admin, options.names);
   for (const name of [from, to, rejects]) {
     if (topics.has(name) || !options.create) continue;
     const source = topics.get(from);
@@ -91,7 +92,7 @@ export async function setUpTopics(admin: Admin, options: KafkaSetupOptions): Pro
     const replicas = options.replicas ?? source?.partitions[0]?.replicas.length ?? -1;
     await ask(`create ${name}`, admin.createTopics({ topics: [name], partitions, replicas }));
     // A topic that was just created may be unknown to the other brokers for a moment.
-    topics = await readTopics(admin, [from, to, rejects]);
+    topics = await readTopics(admin, options.names);
     created.push(`created the topic ${name}, ${topics.get(name)?.partitions.length ?? '?'} partitions`);
   }
   requireTopics(topics, options);

@@ -42,7 +42,7 @@ import {
   type Producer,
   protocolErrors,
 } from './client.js';
-import { committedRecords, enrichRecords, keyHash, type Outcome, type SourceRecord } from './records.js';
+import { committedRecords, enrichRecords, type Outcome, type SourceRecord } from './records.js';
 import { type KafkaSetup, type KafkaSetupOptions, readTopics, requireTopics } from './setup.js';
 
 /** Where a record is in the source. */
@@ -68,20 +68,26 @@ export interface KafkaWorkerOptions {
   signal: AbortSignal;
 }
 
-/** Records of one partition that were read, in order. */
-interface Chunk {
-  partition: number;
-  records: SourceRecord[];
-  /** The offset to go on with. */
-  end: bigint;
-  bytes: number;
-  compression: number;
-}
-
 /** A member of the group with its partitions. */
 interface Member {
   identity: Omit<Membership, 'coordinatorId'>;
   partitions: readonly number[];
+}
+
+/** The work of a member with its partitions. */
+interface Session {
+  /** Number of partitions of each topic. */
+  counts: ReadonlyMap<string, number>;
+  /** Offsets of the group. */
+  committed: Map<number, bigint>;
+  /** Offsets to read on from. */
+  positions: Map<number, bigint>;
+  /** What was read, in the order of each partition. */
+  queue: SourceRecord[];
+  flow: FlowWindow;
+  /** Code of the compression of what was read last. */
+  compression: number;
+  isOver: () => boolean;
 }
 
 /** Hexadecimal digits that tell the topics of a group apart. */
@@ -144,6 +150,10 @@ function bytesOf({ key, value, headers }: Pick<NewRecord, 'key' | 'value' | 'hea
   return bytes;
 }
 
+/** Bytes of some records of the source. */
+const bytesIn = (records: readonly SourceRecord[]): number =>
+  records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
+
 const placeOf = ({ partition, offset }: RecordPlace) => ({ partition, offset });
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -151,6 +161,10 @@ const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.
 /** Waits for the event `ring` of a bell, or some milliseconds. */
 async function waitFor(bell: EventEmitter, milliseconds: number): Promise<void> {
   await once(bell, 'ring', { signal: AbortSignal.timeout(milliseconds) }).catch(() => {});
+}
+
+interface JoinEvent extends Membership {
+  assignments?: { topic: string; partitions: number[] }[];
 }
 
 /** The membership in the group. The client library renews it by itself. */
@@ -164,23 +178,15 @@ class Group {
     this.#clients = clients;
     this.#consumer = consumer;
     this.#changed = changed;
-    const joined = ({
-      groupId,
-      memberId,
-      generationId,
-      assignments,
-    }: Membership & { assignments?: Assignment[] }): void => {
+    const become = (member?: Member): void => {
+      this.#member = member;
+      changed.emit('ring');
+    };
+    consumer.on('consumer:group:join', ({ groupId, memberId, generationId, assignments }: JoinEvent) => {
       const partitions = assignments?.find((one) => one.topic === topic)?.partitions ?? [];
-      this.#member = { identity: { groupId, memberId, generationId }, partitions };
-      changed.emit('ring');
-    };
-    const left = (): void => {
-      this.#member = undefined;
-      changed.emit('ring');
-    };
-    consumer.on('consumer:group:join', joined);
-    consumer.on('consumer:group:rebalance', left);
-    consumer.on('consumer:group:leave', left);
+      become({ identity: { groupId, memberId, generationId }, partitions });
+    });
+    for (const event of ['rebalance', 'leave']) consumer.on(`consumer:group:${event}`, () => become());
   }
 
   /**
@@ -231,14 +237,11 @@ class Group {
   }
 }
 
-interface Assignment {
-  topic: string;
-  partitions: number[];
-}
+const newWindow = (): FlowWindow => new FlowWindow({ messages: Number.MAX_SAFE_INTEGER, bytes: KAFKA_BYTES_IN_FLIGHT });
 
 export class KafkaWorker implements StreamWorker {
   readonly #options: KafkaWorkerOptions;
-  readonly #flow = new FlowWindow({ messages: Number.MAX_SAFE_INTEGER, bytes: KAFKA_BYTES_IN_FLIGHT });
+  #flow = newWindow();
   readonly #lag = new Map<number, bigint>();
   /** Rings when there is something to do or the partitions changed. */
   readonly #bell = new EventEmitter();
@@ -249,8 +252,6 @@ export class KafkaWorker implements StreamWorker {
   /** A record that the broker refuses. */
   #refused: (RecordPlace & { reason: RejectReason; detail: string }) | undefined;
   #failures = 0;
-  /** Number of partitions of each topic. */
-  #counts: ReadonlyMap<string, number> = new Map();
   /** Records without a key so far. */
   #keyless = 0;
   #missingSince: number | undefined;
@@ -291,7 +292,7 @@ export class KafkaWorker implements StreamWorker {
         try {
           group ??= await Group.join(new Clients(module, server), setupOptions, this.#bell);
           const member = await group.joined(signal);
-          if (member === undefined || (await this.#work(group, member)) === 'done') break;
+          if (member === undefined || (await this.#work(group, member))) break;
         } catch (error) {
           if (!(error instanceof BrokerUnavailable)) throw error;
           this.#isConnected = false;
@@ -310,68 +311,60 @@ export class KafkaWorker implements StreamWorker {
   }
 
   /** Throws AtlasError E_STREAM if a topic has been missing for long; brokers that start may not know it for a moment. */
-  #checkGone({ cause, message }: BrokerUnavailable): void {
-    if (!protocolErrors(cause).some((id) => id.startsWith('UNKNOWN_TOPIC'))) {
+  #checkGone(error: BrokerUnavailable): void {
+    if (!protocolErrors(error).some((id) => id.startsWith('UNKNOWN_TOPIC'))) {
       this.#missingSince = undefined;
       return;
     }
     this.#missingSince ??= performance.now();
     if (performance.now() - this.#missingSince < STREAM_GONE_MS) return;
-    throw new AtlasError('E_STREAM', `a topic is gone (${message}); start again with --init`);
+    throw new AtlasError('E_STREAM', `a topic is gone (${error.message}); start again with --init`);
   }
 
-  /** Works as one member, until the group gives other partitions. Throws as {@link ask} does. */
-  async #work(group: Group, member: Member): Promise<'done' | 'moved'> {
+  /**
+   * Works as one member, until the group gives other partitions.
+   *
+   * @returns whether there is nothing more to do. Throws as {@link ask} does
+   */
+  async #work(group: Group, member: Member): Promise<boolean> {
     const { module, server, setupOptions, once, signal } = this.#options;
+    const { names } = setupOptions;
     const clients = new Clients(module, server);
-    const session = new AbortController();
-    const queue: Chunk[] = [];
-    const isOver = (): boolean => session.signal.aborted || signal.aborted || group.member !== member;
-    let failure: unknown;
-    const fetching: Promise<void>[] = [];
+    const over = new AbortController();
+    const isOver = (): boolean => over.signal.aborted || signal.aborted || group.member !== member;
     try {
       const admin = clients.admin();
-      const { from } = setupOptions.names;
-      const topics = await readTopics(admin, Object.values(setupOptions.names).slice(0, 3));
+      const topics = await readTopics(admin, names);
       this.#missingSince = undefined;
-      const count = requireTopics(topics, setupOptions);
-      this.#counts = new Map([...topics].map(([name, topic]) => [name, topic.partitions.length]));
-      const reader = clients.consumer({ groupId: setupOptions.names.group });
-      reader.topics.track(from);
-      if (once)
-        this.#ends ??= await this.#offsets(
-          reader,
-          Array.from({ length: count }, (_, at) => at),
-          LATEST,
-        );
-      const positions = await this.#positions(admin, reader, member.partitions);
+      const counts = requireTopics(topics, setupOptions);
+      const reader = clients.consumer({ groupId: names.group });
+      reader.topics.track(names.from);
+      if (once) this.#ends ??= await this.#offsets(reader, [...Array(counts.get(names.from)).keys()], LATEST);
+      const committed = await this.#committed(admin, member.partitions);
+      const positions = await this.#positions(reader, committed);
+      this.#flow = newWindow();
+      const session: Session = { counts, committed, positions, queue: [], flow: this.#flow, compression: 0, isOver };
       this.#isConnected = true;
       this.#lag.clear();
-      const { id, partitions } = topics.get(from)!;
+      const { id, partitions } = topics.get(names.from)!;
       for (const node of new Set(member.partitions.map((partition) => partitions[partition]!.leader))) {
         const own = member.partitions.filter((partition) => partitions[partition]!.leader === node);
-        const fetch = this.#fetch(reader, { id, node, own, positions }, queue, isOver).catch((error: unknown) => {
-          failure ??= error;
-          session.abort();
+        this.#fetch(reader, { id, node, own }, session).catch((error: unknown) => {
+          over.abort(error);
           this.#bell.emit('ring');
         });
-        fetching.push(fetch);
       }
-      const producer = clients.producer(`${setupOptions.names.group}-${randomUUID()}`);
+      const producer = clients.producer(`${names.group}-${randomUUID()}`);
       while (!isOver()) {
-        const chunks = this.#take(queue);
-        if (chunks.length > 0) await this.#process(producer, group.membership(member), chunks);
-        else if (await this.#isDone(admin)) return 'done';
-        else await waitFor(this.#bell, KAFKA_FETCH_MS);
+        if (await this.#process(producer, group.membership(member), session)) continue;
+        if (await this.#isDone(admin)) return true;
+        await waitFor(this.#bell, KAFKA_FETCH_MS);
       }
-      if (failure !== undefined) throw failure;
-      return signal.aborted ? 'done' : 'moved';
+      over.signal.throwIfAborted();
+      return signal.aborted;
     } finally {
-      session.abort();
-      for (const { bytes } of queue.splice(0)) this.#flow.leave(bytes);
+      over.abort();
       await clients.close();
-      await Promise.all(fetching);
-      for (const { bytes } of queue) this.#flow.leave(bytes);
     }
   }
 
@@ -384,26 +377,25 @@ export class KafkaWorker implements StreamWorker {
     return new Map(partitions.map((partition) => [partition, offsets[partition]!]));
   }
 
-  /** Returns the group's offsets, once no transaction is open that may change them. */
-  async #committed(admin: Admin, partitionIndexes: number[]): Promise<Map<number, bigint>> {
+  /** Returns the group's offsets, once no transaction is open that may change them; -1 where it has none. */
+  async #committed(admin: Admin, partitions: readonly number[]): Promise<Map<number, bigint>> {
     const { from, group } = this.#options.setupOptions.names;
-    if (partitionIndexes.length === 0) return new Map();
-    const groups = [{ groupId: group, topics: [{ name: from, partitionIndexes }] }];
+    if (partitions.length === 0) return new Map();
+    const groups = [{ groupId: group, topics: [{ name: from, partitionIndexes: [...partitions] }] }];
     const request = admin.listConsumerGroupOffsets({ groups, requireStable: true });
     const [found] = await ask('offsets of the group', request);
-    const partitions = found?.topics[0]?.partitions ?? [];
-    return new Map(partitions.map(({ partitionIndex, committedOffset }) => [partitionIndex, committedOffset]));
+    const offsets = new Map(found?.topics[0]?.partitions.map((one) => [one.partitionIndex, one.committedOffset]));
+    return new Map(partitions.map((partition) => [partition, offsets.get(partition) ?? -1n]));
   }
 
   /** Where to begin. */
-  async #positions(admin: Admin, reader: Consumer, partitions: readonly number[]): Promise<Map<number, bigint>> {
-    const committed = await this.#committed(admin, [...partitions]);
-    const first = await this.#offsets(reader, [...partitions], EARLIEST);
-    const last = await this.#offsets(reader, [...partitions], LATEST);
+  async #positions(reader: Consumer, committed: ReadonlyMap<number, bigint>): Promise<Map<number, bigint>> {
+    const partitions = [...committed.keys()];
+    const first = await this.#offsets(reader, partitions, EARLIEST);
+    const last = await this.#offsets(reader, partitions, LATEST);
     const positions = new Map<number, bigint>();
-    for (const partition of partitions) {
+    for (const [partition, offset] of committed) {
       const earliest = first.get(partition)!;
-      const offset = committed.get(partition) ?? -1n;
       if (offset > last.get(partition)!) {
         throw new AtlasError(
           'E_STREAM',
@@ -421,20 +413,19 @@ export class KafkaWorker implements StreamWorker {
   async #isDone(admin: Admin): Promise<boolean> {
     if (this.#ends === undefined) return false;
     const committed = await this.#committed(admin, [...this.#ends.keys()]);
-    return [...this.#ends].every(([partition, end]) => end === 0n || (committed.get(partition) ?? -1n) >= end);
+    return [...this.#ends].every(([partition, end]) => end === 0n || committed.get(partition)! >= end);
   }
 
   /** Reads the partitions that one broker leads, until the work is over. */
   async #fetch(
     reader: Consumer,
-    { id, node, own, positions }: { id: string; node: number; own: number[]; positions: Map<number, bigint> },
-    queue: Chunk[],
-    isOver: () => boolean,
+    { id, node, own }: { id: string; node: number; own: number[] },
+    session: Session,
   ): Promise<void> {
     const { events } = this.#options;
+    const { positions, queue, flow, isOver } = session;
     while (!isOver()) {
-      await this.#flow.hasRoom();
-      if (isOver()) return;
+      await flow.hasRoom();
       const partitions = own.map((partition) => ({
         partition,
         fetchOffset: positions.get(partition)!,
@@ -445,14 +436,13 @@ export class KafkaWorker implements StreamWorker {
       const request = reader.fetch({
         node,
         topics: [{ topicId: id, partitions }],
-        ...{
-          maxWaitTime: KAFKA_FETCH_MS,
-          minBytes: 1,
-          maxBytes: KAFKA_BYTES_IN_FLIGHT / 2,
-          isolationLevel: READ_COMMITTED,
-        },
+        maxWaitTime: KAFKA_FETCH_MS,
+        minBytes: 1,
+        maxBytes: KAFKA_BYTES_IN_FLIGHT / 2,
+        isolationLevel: READ_COMMITTED,
       });
       const { responses } = await ask('read', request);
+      if (isOver()) return;
       this.#isConnected = true;
       let isEmpty = true;
       for (const fetched of responses.flatMap((one) => one.partitions)) {
@@ -464,59 +454,42 @@ export class KafkaWorker implements StreamWorker {
         if (end === from) continue;
         isEmpty = false;
         positions.set(partition, end);
-        const bytes = records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
-        this.#flow.enter(bytes);
+        session.compression = compression;
+        const bytes = bytesIn(records);
+        flow.enter(bytes, records.length);
         events.delivered(bytes, 1);
-        queue.push({ partition, records, end, bytes, compression });
+        for (const record of records) queue.push(record);
       }
-      if (isEmpty && queue.length === 0 && this.#flow.isEmpty) events.idle();
+      if (isEmpty && flow.isEmpty) events.idle();
       else this.#bell.emit('ring');
     }
   }
 
-  /** Takes what the next transaction handles from the beginning of the queue. */
-  #take(queue: Chunk[]): Chunk[] {
-    const taken: Chunk[] = [];
-    let room = this.#limit;
-    while (room > 0 && queue.length > 0) {
-      const chunk = queue.shift()!;
-      const { partition, records, compression } = chunk;
-      if (records.length <= room) {
-        taken.push(chunk);
-        room -= records.length;
-        continue;
-      }
-      const end = records[room]!.offset;
-      // The bytes are given back with the rest.
-      taken.push({ partition, records: records.slice(0, room), end, bytes: 0, compression });
-      this.#flow.enter(0);
-      queue.unshift({ ...chunk, records: records.slice(room) });
-      room = 0;
-    }
-    return taken;
-  }
-
-  /** Enriches records and writes them in one transaction. */
-  async #process(producer: Producer, membership: Membership, chunks: Chunk[]): Promise<void> {
-    const { events, release, areLines } = this.#options;
-    const records = chunks.flatMap((chunk) => chunk.records);
+  /** Enriches records and writes them in one transaction. Returns false if there are none, and the group is at their end. */
+  async #process(producer: Producer, membership: Membership, session: Session): Promise<boolean> {
+    const { events, release, areLines, setup } = this.#options;
+    const { queue, flow, positions, committed } = session;
+    const records = queue.splice(0, this.#limit);
+    // Behind the last record there may be markers of transactions.
+    const ends = queue.length === 0 ? positions : records.map((one) => [one.partition, one.offset + 1n] as const);
+    const newEnds = new Map([...ends].filter(([partition, end]) => end > 0n && end > committed.get(partition)!));
+    if (newEnds.size === 0) return false;
     const { id, enrich } = release();
     const outcomes = enrichRecords(records, enrich, areLines, (error, record) => events.failed(placeOf(record), error));
-    const codec = COMPRESSIONS[chunks.at(-1)!.compression] ?? 'none';
-    const compression = this.#options.compression ?? this.#options.setup.compression ?? codec;
-    const output = outcomes.flatMap((outcome) => this.#newRecords(outcome, id, compression));
+    const compression = this.#options.compression ?? setup.compression ?? COMPRESSIONS[session.compression] ?? 'none';
+    const output = outcomes.flatMap((outcome) => this.#newRecords(outcome, id, compression, session.counts));
     const outputBytes = output.reduce((sum, { value }) => sum + (value?.length ?? 0), 0);
     this.#outputBytes += outputBytes;
     try {
-      const ends = new Map(chunks.map(({ partition, end }) => [partition, end]));
-      await this.#transact(producer, membership, this.#rounds(output), compression, ends);
+      await this.#transact(producer, membership, this.#rounds(output), compression, newEnds);
     } catch (error) {
       this.#narrow(error, records);
       throw error;
     } finally {
       this.#outputBytes -= outputBytes;
-      for (const { bytes } of chunks) this.#flow.leave(bytes);
+      flow.leave(bytesIn(records), records.length);
     }
+    for (const [partition, end] of newEnds) committed.set(partition, end);
     // After a failure, the client may still be sending the output.
     for (const { recycle } of outcomes) recycle?.();
     for (const { record, reject } of outcomes) {
@@ -525,16 +498,18 @@ export class KafkaWorker implements StreamWorker {
     this.#failures = 0;
     this.#limit = Math.min(2 * this.#limit, KAFKA_RECORDS_A_TRANSACTION);
     events.stored(output.length, outputBytes);
-    const oldest = records.reduce(
-      (least, { timestamp }) => (timestamp < least ? timestamp : least),
-      records[0]?.timestamp ?? 0n,
-    );
-    if (records.length > 0) events.done(records.length, Number(oldest));
+    const times = records.map(({ timestamp }) => Number(timestamp));
+    if (records.length > 0)
+      events.done(
+        records.length,
+        times.reduce((least, one) => Math.min(least, one)),
+      );
+    return true;
   }
 
   /** After a failure because of a record: fewer records in the next try, until it is found; then it is rejected. */
   #narrow(error: unknown, records: readonly SourceRecord[]): void {
-    const id = protocolErrors(error instanceof Error ? error.cause : error).find((one) => one in RECORD_ERRORS);
+    const id = protocolErrors(error).find((one) => one in RECORD_ERRORS);
     if (id === undefined) return;
     this.#limit = Math.max(1, records.length >> 1);
     const [record] = records;
@@ -543,13 +518,19 @@ export class KafkaWorker implements StreamWorker {
   }
 
   /** Returns the partition of a topic to which a record goes. Those without a key go round if keys decide. */
-  #target(topic: string, { partition, key }: SourceRecord): number {
-    if (!this.#options.setupOptions.byKey) return partition;
-    return (key === null ? this.#keyless++ : keyHash(key)) % this.#counts.get(topic)!;
+  #target(topic: string, { partition, key }: SourceRecord, counts: ReadonlyMap<string, number>): number {
+    const { module, setupOptions } = this.#options;
+    if (!setupOptions.byKey) return partition;
+    return (key === null ? this.#keyless++ : module.compatibilityPartitioner({}, key)) % counts.get(topic)!;
   }
 
   /** Returns what is written of a record: its output, its reject, or both. */
-  #newRecords(outcome: Outcome, release: string, compression: Compression): NewRecord[] {
+  #newRecords(
+    outcome: Outcome,
+    release: string,
+    compression: Compression,
+    counts: ReadonlyMap<string, number>,
+  ): NewRecord[] {
     const { setupOptions, setup } = this.#options;
     const { names } = setupOptions;
     const { record, value } = outcome;
@@ -561,7 +542,7 @@ export class KafkaWorker implements StreamWorker {
       const headers = withHeaders(record, [HEADER.source, source], [HEADER.release, release]);
       const output = {
         topic: names.to,
-        partition: this.#target(names.to, record),
+        partition: this.#target(names.to, record, counts),
         key,
         value: value === null ? undefined : asBuffer(value),
         headers,
@@ -586,10 +567,9 @@ export class KafkaWorker implements StreamWorker {
         [HEADER.detail, detail.slice(0, DETAIL_CHARACTERS)],
       );
       // With the current time: the broker may have refused that of the record.
-      const target = this.#target(names.rejects, record);
       const reject = {
         topic: names.rejects,
-        partition: target,
+        partition: this.#target(names.rejects, record, counts),
         key,
         value: bytes === null ? undefined : asBuffer(bytes),
         headers,
