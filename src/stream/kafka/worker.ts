@@ -45,12 +45,6 @@ import {
 import { committedRecords, enrichRecords, type Outcome, type SourceRecord } from './records.js';
 import { type KafkaSetup, type KafkaSetupOptions, readTopics, requireTopics } from './setup.js';
 
-/** Where a record is in the source. */
-interface RecordPlace {
-  partition: number;
-  offset: bigint;
-}
-
 export interface KafkaWorkerOptions {
   module: KafkaModule;
   server: KafkaServer;
@@ -68,10 +62,16 @@ export interface KafkaWorkerOptions {
   signal: AbortSignal;
 }
 
-/** A member of the group with its partitions. */
-interface Member {
-  identity: Omit<Membership, 'coordinatorId'>;
+/** A member of the group with its partitions, and who it was when it got them. */
+interface Member extends Membership {
   partitions: readonly number[];
+}
+
+/** The membership in the group. The client library renews it by itself. */
+interface Group {
+  /** Undefined while the group gives its partitions to others. */
+  member: Member | undefined;
+  close(): Promise<void>;
 }
 
 /** The work of a member with its partitions. */
@@ -154,7 +154,7 @@ function bytesOf({ key, value, headers }: Pick<NewRecord, 'key' | 'value' | 'hea
 const bytesIn = (records: readonly SourceRecord[]): number =>
   records.reduce((sum, { key, value }) => sum + (key?.length ?? 0) + (value?.length ?? 0), 0);
 
-const placeOf = ({ partition, offset }: RecordPlace) => ({ partition, offset });
+const placeOf = ({ partition, offset }: SourceRecord) => ({ partition, offset });
 
 const asBuffer = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
 
@@ -163,77 +163,53 @@ async function waitFor(bell: EventEmitter, milliseconds: number): Promise<void> 
   await once(bell, 'ring', { signal: AbortSignal.timeout(milliseconds) }).catch(() => {});
 }
 
-interface JoinEvent extends Membership {
+interface JoinEvent extends Omit<Membership, 'coordinatorId'> {
   assignments?: { topic: string; partitions: number[] }[];
 }
 
-/** The membership in the group. The client library renews it by itself. */
-class Group {
-  readonly #clients: Clients;
-  readonly #consumer: Consumer;
-  readonly #changed: EventEmitter;
-  #member: Member | undefined;
-
-  private constructor(clients: Clients, consumer: Consumer, topic: string, changed: EventEmitter) {
-    this.#clients = clients;
-    this.#consumer = consumer;
-    this.#changed = changed;
-    const become = (member?: Member): void => {
-      this.#member = member;
-      changed.emit('ring');
-    };
-    consumer.on('consumer:group:join', ({ groupId, memberId, generationId, assignments }: JoinEvent) => {
-      const partitions = assignments?.find((one) => one.topic === topic)?.partitions ?? [];
-      become({ identity: { groupId, memberId, generationId }, partitions });
+/**
+ * Joins the group. Only members with the same topics can be in it: they have the same protocol, whose name is made of these.
+ *
+ * @param changed rings when the partitions change
+ * @throws AtlasError E_STREAM if others are there; BrokerUnavailable
+ */
+async function joinGroup({ module, server, setupOptions }: KafkaWorkerOptions, changed: EventEmitter): Promise<Group> {
+  const { names, byKey } = setupOptions;
+  const topics = createHash('sha256')
+    .update(JSON.stringify([names, byKey]))
+    .digest('hex');
+  const clients = new Clients(module, server);
+  const consumer = clients.consumer({
+    groupId: names.group,
+    autocommit: false,
+    sessionTimeout: KAFKA_SESSION_MS,
+    rebalanceTimeout: KAFKA_REBALANCE_MS,
+    heartbeatInterval: KAFKA_HEARTBEAT_MS,
+    protocols: [{ name: `ipatlas-${topics.slice(0, HASH_DIGITS)}`, version: 1 }],
+  });
+  const group: Group = { member: undefined, close: () => clients.close() };
+  const become = (member?: Member): void => {
+    group.member = member;
+    changed.emit('ring');
+  };
+  consumer.on('consumer:group:join', ({ groupId, memberId, generationId, assignments }: JoinEvent) => {
+    const partitions = assignments?.find(({ topic }) => topic === names.from)?.partitions ?? [];
+    become({
+      ...{ groupId, memberId, generationId, partitions },
+      // The coordinator may move to another broker.
+      get coordinatorId() {
+        return consumer.coordinatorId ?? -1;
+      },
     });
-    for (const event of ['rebalance', 'leave']) consumer.on(`consumer:group:${event}`, () => become());
-  }
-
-  /**
-   * Joins the group. Only members with the same topics can be in it: they have the same protocol, whose name is made of these.
-   *
-   * @throws AtlasError E_STREAM if others are there; BrokerUnavailable
-   */
-  static async join(clients: Clients, { names, byKey }: KafkaSetupOptions, changed: EventEmitter): Promise<Group> {
-    const hash = createHash('sha256')
-      .update(JSON.stringify([names, byKey]))
-      .digest('hex')
-      .slice(0, HASH_DIGITS);
-    const consumer = clients.consumer({
-      groupId: names.group,
-      autocommit: false,
-      sessionTimeout: KAFKA_SESSION_MS,
-      rebalanceTimeout: KAFKA_REBALANCE_MS,
-      heartbeatInterval: KAFKA_HEARTBEAT_MS,
-      protocols: [{ name: `ipatlas-${hash}`, version: 1 }],
-    });
-    consumer.topics.track(names.from);
-    const group = new Group(clients, consumer, names.from, changed);
+  });
+  for (const event of ['rebalance', 'leave']) consumer.on(`consumer:group:${event}`, () => become());
+  consumer.topics.track(names.from);
+  try {
     await ask(`join the group ${names.group}`, consumer.joinGroup());
     return group;
-  }
-
-  get member(): Member | undefined {
-    return this.#member;
-  }
-
-  /** The identity under which the member got its partitions, for the current coordinator. */
-  membership({ identity }: Member): Membership {
-    return { ...identity, coordinatorId: this.#consumer.coordinatorId ?? -1 };
-  }
-
-  /** Waits for partitions. Throws BrokerUnavailable if there are none for long. */
-  async joined(signal: AbortSignal): Promise<Member | undefined> {
-    const end = performance.now() + KAFKA_REBALANCE_MS + KAFKA_SESSION_MS;
-    while (this.#member === undefined && !signal.aborted) {
-      if (performance.now() > end) throw new BrokerUnavailable('the group does not give this worker its partitions');
-      await waitFor(this.#changed, KAFKA_FETCH_MS);
-    }
-    return this.#member;
-  }
-
-  close(): Promise<void> {
-    return this.#clients.close();
+  } catch (error) {
+    await clients.close();
+    throw error;
   }
 }
 
@@ -242,15 +218,15 @@ const newWindow = (): FlowWindow => new FlowWindow({ messages: Number.MAX_SAFE_I
 export class KafkaWorker implements StreamWorker {
   readonly #options: KafkaWorkerOptions;
   #flow = newWindow();
-  readonly #lag = new Map<number, bigint>();
+  readonly lag = new Map<number, bigint>();
   /** Rings when there is something to do or the partitions changed. */
   readonly #bell = new EventEmitter();
-  #isConnected = false;
+  isConnected = false;
   #outputBytes = 0;
   /** Most records of the next transaction: fewer while a record is looked for that the broker refuses. */
   #limit = KAFKA_RECORDS_A_TRANSACTION;
   /** A record that the broker refuses. */
-  #refused: (RecordPlace & { reason: RejectReason; detail: string }) | undefined;
+  #refused: { partition: number; offset: bigint; reason: RejectReason; detail: string } | undefined;
   #failures = 0;
   /** Records without a key so far. */
   #keyless = 0;
@@ -263,18 +239,8 @@ export class KafkaWorker implements StreamWorker {
     setMaxListeners(0, options.signal);
   }
 
-  get isConnected(): boolean {
-    return this.#isConnected;
-  }
-
-  /** What is in flight now. */
   get inFlight(): { messages: number; inputBytes: number; outputBytes: number } {
     return { messages: this.#flow.messages, inputBytes: this.#flow.bytes, outputBytes: this.#outputBytes };
-  }
-
-  /** Records of each of this worker's partitions that were not read yet. */
-  get lag(): ReadonlyMap<number, bigint> {
-    return this.#lag;
   }
 
   /**
@@ -283,19 +249,19 @@ export class KafkaWorker implements StreamWorker {
    * @throws AtlasError E_STREAM if a topic is gone, has another number of partitions, or a permission is missing
    */
   async run(): Promise<void> {
-    const { module, server, setupOptions, events, signal } = this.#options;
+    const { events, signal } = this.#options;
     const stop = (): boolean => this.#bell.emit('ring');
     signal.addEventListener('abort', stop);
     let group: Group | undefined;
     try {
       while (!signal.aborted) {
         try {
-          group ??= await Group.join(new Clients(module, server), setupOptions, this.#bell);
-          const member = await group.joined(signal);
+          group ??= await joinGroup(this.#options, this.#bell);
+          const member = await this.#memberOf(group);
           if (member === undefined || (await this.#work(group, member))) break;
         } catch (error) {
           if (!(error instanceof BrokerUnavailable)) throw error;
-          this.#isConnected = false;
+          this.isConnected = false;
           this.#checkGone(error);
           events.retried(error.message);
           await pauseAfter(++this.#failures, signal);
@@ -308,6 +274,16 @@ export class KafkaWorker implements StreamWorker {
       signal.removeEventListener('abort', stop);
       await group?.close();
     }
+  }
+
+  /** Waits for partitions; undefined when told to stop. Throws BrokerUnavailable if there are none for long. */
+  async #memberOf(group: Group): Promise<Member | undefined> {
+    const end = performance.now() + KAFKA_REBALANCE_MS + KAFKA_SESSION_MS;
+    while (group.member === undefined && !this.#options.signal.aborted) {
+      if (performance.now() > end) throw new BrokerUnavailable('the group does not give this worker its partitions');
+      await waitFor(this.#bell, KAFKA_FETCH_MS);
+    }
+    return group.member;
   }
 
   /** Throws AtlasError E_STREAM if a topic has been missing for long; brokers that start may not know it for a moment. */
@@ -344,8 +320,8 @@ export class KafkaWorker implements StreamWorker {
       const positions = await this.#positions(reader, committed);
       this.#flow = newWindow();
       const session: Session = { counts, committed, positions, queue: [], flow: this.#flow, compression: 0, isOver };
-      this.#isConnected = true;
-      this.#lag.clear();
+      this.isConnected = true;
+      this.lag.clear();
       const { id, partitions } = topics.get(names.from)!;
       for (const node of new Set(member.partitions.map((partition) => partitions[partition]!.leader))) {
         const own = member.partitions.filter((partition) => partitions[partition]!.leader === node);
@@ -356,7 +332,7 @@ export class KafkaWorker implements StreamWorker {
       }
       const producer = clients.producer(`${names.group}-${randomUUID()}`);
       while (!isOver()) {
-        if (await this.#process(producer, group.membership(member), session)) continue;
+        if (await this.#process(producer, member, session)) continue;
         if (await this.#isDone(admin)) return true;
         await waitFor(this.#bell, KAFKA_FETCH_MS);
       }
@@ -443,14 +419,14 @@ export class KafkaWorker implements StreamWorker {
       });
       const { responses } = await ask('read', request);
       if (isOver()) return;
-      this.#isConnected = true;
+      this.isConnected = true;
       let isEmpty = true;
       for (const fetched of responses.flatMap((one) => one.partitions)) {
         const { partitionIndex: partition } = fetched;
         const from = positions.get(partition);
         if (from === undefined) continue;
         const { records, end, compression } = committedRecords(fetched, from);
-        this.#lag.set(partition, fetched.lastStableOffset > end ? fetched.lastStableOffset - end : 0n);
+        this.lag.set(partition, fetched.lastStableOffset > end ? fetched.lastStableOffset - end : 0n);
         if (end === from) continue;
         isEmpty = false;
         positions.set(partition, end);
@@ -532,50 +508,41 @@ export class KafkaWorker implements StreamWorker {
     counts: ReadonlyMap<string, number>,
   ): NewRecord[] {
     const { setupOptions, setup } = this.#options;
-    const { names } = setupOptions;
+    const { from, to, rejects } = setupOptions.names;
     const { record, value } = outcome;
-    const { partition, offset, timestamp } = record;
-    const source = `${names.from} ${partition} ${offset}`;
-    const key = record.key ?? undefined;
+    const { partition, offset } = record;
+    const newRecord = (topic: string, bytes: Uint8Array | null, ...own: [Buffer, string][]): NewRecord => ({
+      topic,
+      partition: this.#target(topic, record, counts),
+      key: record.key ?? undefined,
+      value: bytes === null ? undefined : asBuffer(bytes),
+      headers: withHeaders(record, [HEADER.source, `${from} ${partition} ${offset}`], ...own),
+    });
     const written: NewRecord[] = [];
     if (value !== undefined) {
-      const headers = withHeaders(record, [HEADER.source, source], [HEADER.release, release]);
-      const output = {
-        topic: names.to,
-        partition: this.#target(names.to, record, counts),
-        key,
-        value: value === null ? undefined : asBuffer(value),
-        headers,
-        timestamp,
-      };
+      const output = { ...newRecord(to, value, [HEADER.release, release]), timestamp: record.timestamp };
       const bytes = bytesOf(output) + BATCH_BYTES;
       const isRefused = this.#refused?.partition === partition && this.#refused.offset === offset;
-      if (isRefused || (compression === 'none' && bytes > setup.maxBytes.to)) {
-        const tooLarge = `the output has ${bytes} bytes, more than max.message.bytes (${setup.maxBytes.to})`;
-        const { reason, detail } = isRefused ? this.#refused! : { reason: 'too_large' as const, detail: tooLarge };
-        outcome.reject = { reason, detail, bytes: record.value };
+      if (isRefused) {
+        outcome.reject = { ...this.#refused!, bytes: record.value };
+      } else if (compression === 'none' && bytes > setup.maxBytes.to) {
+        const detail = `the output has ${bytes} bytes, more than max.message.bytes (${setup.maxBytes.to})`;
+        outcome.reject = { reason: 'too_large', detail, bytes: record.value };
       } else {
         written.push(output);
       }
     }
     if (outcome.reject !== undefined) {
       const { reason, detail, bytes } = outcome.reject;
-      const headers = withHeaders(
-        record,
-        [HEADER.source, source],
+      // With the current time: the broker may have refused that of the record.
+      const reject = newRecord(
+        rejects,
+        bytes,
         [HEADER.rejected, reason],
         [HEADER.detail, detail.slice(0, DETAIL_CHARACTERS)],
       );
-      // With the current time: the broker may have refused that of the record.
-      const reject = {
-        topic: names.rejects,
-        partition: this.#target(names.rejects, record, counts),
-        key,
-        value: bytes === null ? undefined : asBuffer(bytes),
-        headers,
-      };
       if (bytesOf(reject) + BATCH_BYTES > setup.maxBytes.rejects) {
-        headers.set(HEADER.value, Buffer.from('too large'));
+        reject.headers.set(HEADER.value, Buffer.from('too large'));
         reject.value = undefined;
       }
       written.push(reject);
