@@ -157,11 +157,9 @@ async function read(broker: NatsBroker, values: OptionValues, signal: AbortSigna
 
 /** The release and the metrics of a worker, before it has a connection: without a release, nothing is created. */
 async function prepareWork({ values, dataDir }: Invocation) {
-  const { followRelease, StreamMetrics } = await import('../stream/operations.js');
-  const log = createLog();
-  const metrics = new StreamMetrics(dataDir);
-  const release = await followRelease({ dataDir, options: enrichOptionsOf(values), metrics: metrics.releases, log });
-  return { log, metrics, release };
+  const { followRelease, Operations } = await import('../stream/operations.js');
+  const operations = new Operations(dataDir, createLog());
+  return { operations, release: await followRelease(dataDir, enrichOptionsOf(values), operations) };
 }
 
 type Prepared = Awaited<ReturnType<typeof prepareWork>>;
@@ -169,13 +167,11 @@ type Prepared = Awaited<ReturnType<typeof prepareWork>>;
 /** Enriches the rejects again, and says which ones stay. */
 async function replay(
   broker: NatsBroker,
-  { log, metrics, release }: Prepared,
+  { operations: { events, log }, release }: Prepared,
   values: OptionValues,
   stop: AbortSignal,
 ) {
-  const { Health, workerEvents } = await import('../stream/operations.js');
   const { replayRejects } = await import('../stream/jetstream/replay.js');
-  const events = workerEvents(metrics, log, new Health());
   const options = { broker, release: release.current, oversize: readOversize(values), events, signal: stop };
   const { replayed, left } = await replayRejects(options);
   for (const { position, sequence, why } of left) log.warn({ position, sequence, problem: why }, 'a reject stays');
@@ -184,22 +180,19 @@ async function replay(
 
 /** Makes a worker, and runs it to its end while its metrics and health are served. */
 async function operate(
-  { log, metrics, release }: Prepared,
+  { operations, release }: Prepared,
   values: OptionValues,
   signal: AbortSignal,
   create: (common: Pick<WorkerOptions, 'release' | 'events' | 'once'>) => StreamWorker,
 ): Promise<void> {
-  const { Health, logProgress, serveOperations, workerEvents } = await import('../stream/operations.js');
-  const health = new Health();
-  const events = workerEvents(metrics, log, health);
+  const { events, log } = operations;
   const worker = create({ release: release.current, events, once: values.once === true });
-  metrics.observe(worker);
-  const problem = (): string | undefined => (worker.isConnected ? health.lasting : 'not connected to the broker');
+  operations.observe(worker);
   const address = metricsAddress(values);
-  const server = address === undefined ? undefined : await serveOperations(address, metrics, problem);
+  const server = address === undefined ? undefined : await operations.serve(address, () => worker.isConnected);
   const bound = server?.address();
   if (bound !== null && typeof bound === 'object') log.info({ port: bound.port }, 'metrics and health');
-  const endProgress = logProgress(log, metrics);
+  const endProgress = operations.logProgress();
   log.info({}, 'working');
   try {
     await worker.run();

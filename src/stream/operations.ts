@@ -22,9 +22,17 @@ const STALL_MS = 10_000;
 /** Time between two lines of progress in the log, in milliseconds. */
 const PROGRESS_MS = 60_000;
 
-/** What a worker counts, as Prometheus metrics. */
-export class StreamMetrics {
+/** Where a message is, as the log has it. */
+const fieldsOf = (place: Place = {}): LogFields =>
+  Object.fromEntries(Object.entries(place).map(([name, value]) => [name, Number(value)]));
+
+/** What a worker counts and logs, and whether it gets on. No content of a message is logged: places, reasons and errors only. */
+export class Operations {
+  readonly log: Log;
   readonly releases = new ReleaseMetrics();
+  readonly #now: () => number;
+  #problem: { text: string; since: number } | undefined;
+  #lastRetry = Number.NEGATIVE_INFINITY;
   readonly #registry = new Registry();
   readonly #messages = this.#counter('messages_total', 'Messages done: output stored and acknowledgment confirmed.');
   readonly #inputBytes = this.#counter('input_bytes_total', 'Bytes of the messages that were delivered.');
@@ -46,8 +54,13 @@ export class StreamMetrics {
     registers: [this.#registry],
   });
 
-  /** @param dataDir data directory, for the state of pulls from a signed repository */
-  constructor(dataDir: string) {
+  /**
+   * @param dataDir data directory, for the state of pulls from a signed repository
+   * @param now a clock in milliseconds
+   */
+  constructor(dataDir: string, log: Log, now: () => number = () => performance.now()) {
+    this.log = log;
+    this.#now = now;
     addPullMetrics(dataDir, this.releases.registry);
     addProcessMetrics(this.#registry);
   }
@@ -100,124 +113,89 @@ export class StreamMetrics {
     });
   }
 
-  /** What was done since the start, for the log. */
-  async progress(): Promise<LogFields> {
-    const value = async (counter: Counter): Promise<number> =>
-      (await counter.get()).values.reduce((sum, one) => sum + one.value, 0);
-    return {
-      messages: await value(this.#messages),
-      input_bytes: await value(this.#inputBytes),
-      output_bytes: await value(this.#outputBytes),
-      redeliveries: await value(this.#redeliveries),
-      rejects: await value(this.#rejects),
-      retries: await value(this.#retries),
-    };
-  }
-
-  /** The events that are counted. */
-  get events(): Pick<WorkerEvents, 'delivered' | 'stored' | 'done' | 'alreadyDone' | 'rejected' | 'retried'> {
-    return {
-      delivered: (bytes, count) => {
-        this.#inputBytes.inc(bytes);
-        if (count > 1) this.#redeliveries.inc();
-      },
-      stored: (parts, bytes) => {
-        this.#parts.inc(parts);
-        this.#outputBytes.inc(bytes);
-      },
-      done: (messages, oldest) => {
-        this.#messages.inc(messages);
-        this.#age.observe(Math.max(0, Date.now() - oldest) / 1000);
-      },
-      alreadyDone: () => this.#alreadyDone.inc(),
-      rejected: (_place, reason) => this.#rejects.inc({ reason }),
-      retried: () => this.#retries.inc(),
-    };
-  }
-
-  /** All metrics as text. */
-  async text(): Promise<string> {
-    return (await this.#registry.metrics()) + (await this.releases.registry.metrics());
-  }
-}
-
-/** Whether the worker makes progress: a problem that lasts makes it not ready. */
-export class Health {
-  readonly #now: () => number;
-  #problem: { text: string; since: number } | undefined;
-
-  /** @param now a clock in milliseconds */
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now;
-  }
-
-  failed(text: string): void {
-    this.#problem = { text, since: this.#problem?.since ?? this.#now() };
-  }
-
-  succeeded(): void {
-    this.#problem = undefined;
-  }
+  readonly events: WorkerEvents = {
+    delivered: (bytes, count) => {
+      this.#inputBytes.inc(bytes);
+      if (count > 1) this.#redeliveries.inc();
+    },
+    stored: (parts, bytes) => {
+      this.#problem = undefined;
+      this.#parts.inc(parts);
+      this.#outputBytes.inc(bytes);
+    },
+    done: (messages, oldest) => {
+      this.#problem = undefined;
+      this.#messages.inc(messages);
+      this.#age.observe(Math.max(0, Date.now() - oldest) / 1000);
+    },
+    alreadyDone: () => this.#alreadyDone.inc(),
+    idle: () => {
+      this.#problem = undefined;
+    },
+    rejected: (place, reason, detail) => {
+      this.#rejects.inc({ reason });
+      this.log.warn({ ...fieldsOf(place), reason, detail }, 'input refused');
+    },
+    retried: (problem, place) => {
+      const now = this.#now();
+      this.#retries.inc();
+      this.#problem = { text: problem, since: this.#problem?.since ?? now };
+      if (now - this.#lastRetry < LOG_INTERVAL_MS) return;
+      this.#lastRetry = now;
+      this.log.warn({ ...fieldsOf(place), problem }, 'a step failed and is tried again');
+    },
+    lost: (place, records) =>
+      this.log.error(
+        { ...fieldsOf(place), records: Number(records) },
+        'records were deleted before they were processed',
+      ),
+    failed: (place, error) =>
+      this.log.error({ ...fieldsOf(place), ...errorFields(error) }, 'a bug: this message could not be enriched'),
+  };
 
   /** The problem, if it has lasted long; undefined otherwise. */
-  get lasting(): string | undefined {
+  get lastingProblem(): string | undefined {
     const { text, since } = this.#problem ?? { since: Number.POSITIVE_INFINITY };
     return this.#now() - since >= STALL_MS ? text : undefined;
   }
-}
 
-/** Writes a line of progress each minute. Returns a function that ends it. */
-export function logProgress(log: Log, metrics: StreamMetrics): () => void {
-  const timer = setInterval(() => {
-    void metrics.progress().then((counts) => log.info(counts, 'progress'));
-  }, PROGRESS_MS);
-  return () => clearInterval(timer);
-}
+  /** Writes a line of progress each minute. Returns a function that ends it. */
+  logProgress(): () => void {
+    const counters = {
+      messages: this.#messages,
+      input_bytes: this.#inputBytes,
+      output_bytes: this.#outputBytes,
+      redeliveries: this.#redeliveries,
+      rejects: this.#rejects,
+      retries: this.#retries,
+    };
+    const write = async (): Promise<void> => {
+      const fields: LogFields = {};
+      for (const [name, counter] of Object.entries(counters)) {
+        fields[name] = (await counter.get()).values.reduce((sum, one) => sum + one.value, 0);
+      }
+      this.log.info(fields, 'progress');
+    };
+    const timer = setInterval(() => void write(), PROGRESS_MS);
+    return () => clearInterval(timer);
+  }
 
-/**
- * Returns the events of a worker: they are counted, they decide whether it is ready, and they are logged. No content of a message is
- * logged: places, reasons and errors of the broker only.
- */
-export function workerEvents(metrics: StreamMetrics, log: Log, health: Health): WorkerEvents {
-  const counted = metrics.events;
-  let lastRetry = Number.NEGATIVE_INFINITY;
-  const fields = (place: Place = {}): LogFields =>
-    Object.fromEntries(Object.entries(place).map(([name, value]) => [name, Number(value)]));
-  return {
-    ...counted,
-    stored(parts, bytes) {
-      health.succeeded();
-      counted.stored(parts, bytes);
-    },
-    done(messages, oldest) {
-      health.succeeded();
-      counted.done(messages, oldest);
-    },
-    idle: () => health.succeeded(),
-    rejected(place, reason, detail) {
-      counted.rejected(place, reason, detail);
-      log.warn({ ...fields(place), reason, detail }, 'input refused');
-    },
-    retried(problem, place) {
-      counted.retried(problem, place);
-      health.failed(problem);
-      const now = performance.now();
-      if (now - lastRetry < LOG_INTERVAL_MS) return;
-      lastRetry = now;
-      log.warn({ ...fields(place), problem }, 'a step failed and is tried again');
-    },
-    lost: (place, records) =>
-      log.error({ ...fields(place), records: Number(records) }, 'records were deleted before they were processed'),
-    failed: (place, error) =>
-      log.error({ ...fields(place), ...errorFields(error) }, 'a bug: this message could not be enriched'),
-  };
-}
-
-export interface FollowOptions {
-  dataDir: string;
-  options: EnrichOptions;
-  metrics: ReleaseMetrics;
-  log: Log;
+  /**
+   * Serves `/metrics`, `/healthz` and `/readyz`. Throws as {@link serveTexts} does.
+   *
+   * @param isConnected whether there is a connection to the broker
+   */
+  serve(address: { host: string; port: number }, isConnected: () => boolean): Promise<Server> {
+    return serveTexts(address, {
+      '/healthz': () => ({ text: 'ok\n' }),
+      '/readyz': () => {
+        const problem = isConnected() ? this.lastingProblem : 'not connected to the broker';
+        return { status: problem === undefined ? 200 : 503, text: `${problem ?? 'ready'}\n` };
+      },
+      '/metrics': async () =>
+        servedMetrics((await this.#registry.metrics()) + (await this.releases.registry.metrics())),
+    });
+  }
 }
 
 /** The current release, replaced when another one is published. */
@@ -232,14 +210,18 @@ export interface FollowedRelease {
  *
  * @throws AtlasError E_NO_DATABASE or E_DAMAGED if there is no release to begin with
  */
-export async function followRelease({ dataDir, options, metrics, log }: FollowOptions): Promise<FollowedRelease> {
+export async function followRelease(
+  dataDir: string,
+  options: EnrichOptions,
+  { releases, log }: Operations,
+): Promise<FollowedRelease> {
   function open(dir: string): ActiveRelease {
     const database = openDatabase(dir);
     const { manifest } = database;
     const { id, as_of } = manifest;
     const release = { id, enrich: messageEnricher(database, options) };
     database.close();
-    metrics.release(manifest);
+    releases.release(manifest);
     log.info({ release: id, as_of }, 'answering from this release');
     return release;
   }
@@ -253,30 +235,10 @@ export async function followRelease({ dataDir, options, metrics, log }: FollowOp
       if (!dir.endsWith(current.id)) current = open(dir);
     },
     onFailure(problem) {
-      metrics.failedReload();
+      releases.failedReload();
       log.error({ problem }, 'the new release is not used; the one in use stays');
     },
   });
   await watch.start();
   return { current: () => current, stop: () => watch.stop() };
-}
-
-/**
- * Serves `/metrics`, `/healthz` and `/readyz`. Throws as {@link serveTexts} does.
- *
- * @param problem why messages cannot be processed; undefined if they can
- */
-export function serveOperations(
-  address: { host: string; port: number },
-  metrics: StreamMetrics,
-  problem: () => string | undefined,
-): Promise<Server> {
-  return serveTexts(address, {
-    '/healthz': () => ({ text: 'ok\n' }),
-    '/readyz': () => {
-      const now = problem();
-      return { status: now === undefined ? 200 : 503, text: `${now ?? 'ready'}\n` };
-    },
-    '/metrics': async () => servedMetrics(await metrics.text()),
-  });
 }

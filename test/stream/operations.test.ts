@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'v
 import type { Log } from '../../src/api/log.js';
 import { pullStatePath } from '../../src/database/pull-state.js';
 import { HEADER } from '../../src/stream/jetstream/headers.js';
-import { Health, logProgress, StreamMetrics, serveOperations, workerEvents } from '../../src/stream/operations.js';
+import { Operations } from '../../src/stream/operations.js';
 import { finished, start } from '../support/cli.js';
 import { ipatlas } from '../support/in-process.js';
 import { country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
@@ -292,15 +292,15 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
 
   it('is not ready if a problem lasts, says which, and is ready again after it', async () => {
     let now = 0;
-    const health = new Health(() => now);
     const silent = { info: () => {}, warn: () => {} } as unknown as Log;
-    const events = workerEvents(new StreamMetrics(dataDir), silent, health);
+    const operations = new Operations(dataDir, silent, () => now);
+    const { events } = operations;
     events.retried('the output is full');
     now = 9_999;
     events.retried('still full', { sequence: 1 });
-    expect(health.lasting).toBeUndefined();
+    expect(operations.lastingProblem).toBeUndefined();
     now = 10_000;
-    const server = await serveOperations({ host: '::1', port: 0 }, new StreamMetrics(dataDir), () => health.lasting);
+    const server = await operations.serve({ host: '::1', port: 0 }, () => true);
     onTestFinished(() => void server.close());
     const ready = async () => {
       const response = await fetch(`http://[::1]:${(server.address() as AddressInfo).port}/readyz`);
@@ -314,10 +314,11 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
   it('logs its progress each minute', async () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
     onTestFinished(() => void vi.useRealTimers());
-    const metrics = new StreamMetrics(dataDir);
     const lines: unknown[] = [];
-    const end = logProgress({ info: (...line: unknown[]) => lines.push(line) } as unknown as Log, metrics);
-    metrics.events.done(1, 0);
+    const log = { info: (...line: unknown[]) => lines.push(line) } as unknown as Log;
+    const operations = new Operations(dataDir, log);
+    const end = operations.logProgress();
+    operations.events.done(1, 0);
     vi.advanceTimersByTime(60_000);
     end();
     await until(() => lines.length > 0, 'the line');
