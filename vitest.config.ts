@@ -1,10 +1,10 @@
 import { configDefaults, defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Files that take long although they are small. */
+/** Files that take long, of which some are small. */
 const LONG = [
-  ...['docs/console', 'lookup/lookup', 'routing/routing', 'stream/failures'],
-  ...['distribution/kills', 'distribution/cli'],
+  ...['page/browser', 'docs/console', 'build/schedule', 'stream/operations', 'api/serve', 'routing/routing'],
+  ...['build/fortnight', 'stream/failures', 'lookup/lookup', 'distribution/kills', 'distribution/cli'],
 ];
 
 /** Begins with {@link LONG}, lest one worker runs one of them when the others are done: on a clone, vitest knows sizes only. */
@@ -28,8 +28,8 @@ export default defineConfig({
     pool: 'forks',
     // The files that one worker runs share what they import: loading it anew for each takes a quarter of the time.
     isolate: false,
-    // One more than the two cores of a usual CI machine: some tests wait for servers and browsers.
-    maxWorkers: 3,
+    // Two more than the two cores of a usual CI machine: many tests wait for servers, browsers, and the next second.
+    maxWorkers: 4,
     sequence: { sequencer: LongFirst },
     globalSetup: ['test/support/shared-folder.ts'],
     setupFiles: ['processor-time', 'remove-folders', 'seed', 'few-checked-rows'].map(

@@ -300,19 +300,6 @@ it('answers 500 to an internal error in a lookup, and continues', async () => {
   other.close();
 });
 
-describe('slow clients', () => {
-  const times = { headers: 300, request: 400, socket: 500, keepAlive: 60_000, check: 50, refused: 300 };
-
-  it('get a 408 if headers or body do not arrive', async () => {
-    const slow = await startServer(appDeps(dataDir), { times });
-    const late = 'HTTP/1.1 408 Request Timeout';
-    expect(await exchange(portOf(slow), 'GET /api/lookup/8.8.8.8 HTTP/1.1\r\nHost: a\r\nX-A')).toContain(late);
-    expect(await exchange(portOf(slow), post('["8.8.8.8"]').subarray(0, -5))).toContain(late);
-    expect(await exchange(portOf(slow), '')).toContain(late);
-    slow.close();
-  });
-});
-
 describe('draining', () => {
   /** Opens a connection to write on. */
   function open(to: number) {

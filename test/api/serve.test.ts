@@ -1,6 +1,5 @@
 /** The service over real sockets: in this process where that is enough, and as `ipatlas serve` with one and two workers. */
 import { execFileSync, spawn } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
 import {
   closeSync,
   mkdirSync,
@@ -19,13 +18,9 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { switchCurrent } from '../../pipeline/operations/current-link.js';
 import { createKey, isValidKey, listKeys, revokeKey } from '../../src/api/keys/key-store.js';
-import { SECRET_BYTES } from '../../src/api/page/page-keys.js';
-import { RateLimiter } from '../../src/api/rates/rate-limit.js';
-import { ApiServer } from '../../src/api/server.js';
 import { publicUrl, requireInUnion } from '../../src/api/service.js';
 import { keepDevKey, readSettings } from '../../src/cli/serve.js';
 import { SIGN_UPS_PER_NETWORK } from '../../src/limits.js';
-import { keptLog } from '../support/api.js';
 import { finished, MAIN, start } from '../support/cli.js';
 import { country, publishBlocks, SMALL_WORLD, smallRelease, temporaryDir } from '../support/release.js';
 import { exchange, type ServeProcess, serve, serveWith, until } from '../support/serve.js';
@@ -168,50 +163,6 @@ describe('a release', () => {
     const { problem } = await service.logged(/is not used/);
     expect(problem).toMatch(/Germany \(DE\) is not in the European Union as of 2026-01-02/);
     expect(await (await fetch(`${service.url}/readyz`)).json()).toMatchObject({ release: first });
-  });
-
-  // "make soak" swaps twenty times under load, and looks at the memory.
-  it('is swapped without a request that fails or has a result of neither', async () => {
-    const own = temporaryDir();
-    const ownKey = createKey(own).key;
-    const codes = new Map<string, string>();
-    for (const code of ['AA', 'BB'])
-      codes.set(await publishBlocks(own, [['20.0.0.0/8', country(code, `Country ${code}`)]]), code);
-    const ids = [...codes.keys()];
-    const dirs = ids.map((id) => join(own, 'releases', id));
-    const server = new ApiServer(
-      readSettings({ dataDir: own, seed: 'never', values: { port: '0' }, positionals: [] }),
-      keptLog(),
-      undefined,
-    );
-    server.useRelease(dirs[0]!);
-    const port = await server.listen(new RateLimiter(), randomBytes(SECRET_BYTES), () => ({
-      refused: 'sign_up_closed',
-    }));
-    const wrong: unknown[] = [];
-    const seen = new Map<string, number>();
-    let swapped = false;
-    const client = async (): Promise<void> => {
-      while (!swapped) {
-        const response = await ask(`http://127.0.0.1:${port}/api/lookup/20.0.0.1`, ownKey);
-        const id = response.headers.get('x-database-release') ?? '';
-        seen.set(id, (seen.get(id) ?? 0) + 1);
-        const { country_code: code } = (await response.json()) as { country_code: string };
-        if (response.status !== 200 || code !== codes.get(id)) wrong.push([response.status, id, code]);
-        await new Promise((resolve) => setTimeout(resolve, 5));
-      }
-    };
-    const clients = Array.from({ length: 4 }, client);
-    for (let swap = 0; swap < 6; swap++) {
-      server.useRelease(dirs[swap % 2]!);
-      const asked = seen.get(ids[swap % 2]!) ?? 0;
-      await until(() => (seen.get(ids[swap % 2]!) ?? 0) > asked + 4, `results after swap ${swap}`);
-    }
-    swapped = true;
-    await Promise.all(clients);
-    expect(await server.stop()).toBe(true);
-    expect(wrong).toEqual([]);
-    expect([...seen.keys()].sort()).toEqual([...ids].sort());
   });
 });
 

@@ -348,13 +348,3 @@ describe('on the command line', () => {
     expect(forced.stderr).toMatch(/published by force.*no address of 150/s);
   });
 });
-
-describe('the made-up world', () => {
-  it('has the expected country for every sentinel that names one', async () => {
-    await buildOnce(dataDir, sources(WORLD));
-    const database = openDatabase(dataDir);
-    for (const { ip, expected } of loadReference().sentinels) {
-      if (expected.kind === 'country') expect([ip, database.lookup(ip)?.country_code]).toEqual([ip, expected.code]);
-    }
-  });
-});

@@ -168,15 +168,7 @@ describe('a warning', () => {
       ['--no-guess'],
       `${NO_ADDRESS} With a port or in a list, an address needs --lenient.`,
     ],
-    ['in a table', 'ip\nx\n', ['--format', 'csv'], 'no address was found: ip is never an address'],
-    [
-      'in a list',
-      '8.8.8.8:53\n',
-      ['--format', 'list'],
-      'no address was found; is the format right (--format)? With a port or in a list, an address needs --lenient.',
-    ],
     ['in text', 'nothing\n', ['--format', 'text'], 'no address was found; is the format right (--format)?'],
-    ['no address of a list has a country', '10.0.0.1\n', ['--format', 'list'], 'no country was found for any address'],
   ])('is given if %s', async (_what, input, args, warning) => {
     const stats = join(dir, 'stats');
     const { code, stderr } = await enrich([...args, '--stats', stats], { input });

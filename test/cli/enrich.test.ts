@@ -179,14 +179,6 @@ describe.each(LINES_AND_DOCUMENTS)('a process, $format', ({ format, head, good, 
 describe('a process', () => {
   const { good, bad, goodOut } = FORMATS[0]!;
 
-  it('can be interrupted while it waits for input', async () => {
-    const child = startEnrich(['-o', join(dir, 'out')]);
-    const end = finished(child);
-    while (readdirSync(dir).length === 0) await wait(20);
-    child.kill('SIGINT');
-    expect(await end).toMatchObject({ code: 130, stdout: '' });
-  });
-
   it('replaces the output only at the end', async () => {
     const path = file('out', 'old');
     for (const [signal, result] of [
@@ -296,13 +288,9 @@ describe('usage', () => {
     [['--items', 'a'], '--items requires --format json'],
     [['--format', 'json', '--items', 'a..b'], 'empty key'],
     [['--jobs', '257'], '--jobs is "257"; write a whole number from 0 to'],
-    [['--jobs', 'many'], '--jobs is "many"'],
-    [['--jobs', '1.5'], '--jobs is "1.5"'],
     [['--add', 'country,planet'], 'choose from country, country_code, is_eu, '],
-    [['--field', ''], 'empty key'],
     [['--field', 'a=x', '--field', 'b=x'], 'two fields would write to "x"'],
     [['--format', 'list', '--field', 'ip'], '--field cannot be used with --format list'],
-    [['--frobnicate'], 'unknown option "--frobnicate"'],
     [['/'], '/ is a directory'],
   ])('%j is wrong', async (args, message) => {
     const { code, stdout, stderr } = await enrich(args);
@@ -341,16 +329,6 @@ describe('usage', () => {
     expect(await enrich([input, '-o', '/dev/null', '--rejects', '/dev/null'])).toMatchObject({ code: 0 });
   });
 
-  it('fails if the reader of the rejects closes the pipe', async () => {
-    const input = file('in.jsonl', '{"ip":"8.8.8.8"}\nno object\n'.repeat(200_000));
-    const line = `"$NODE" "$MAIN" enrich --data "$DATA" -o "${dir}/out" --rejects >(head -c1 > /dev/null) "${input}"`;
-    expect(await bash(line)).toMatchObject({
-      code: 2,
-      stderr: expect.stringMatching(/cannot be written: broken pipe/),
-    });
-    expect(readdirSync(dir)).toEqual(['in.jsonl']);
-  });
-
   it('waits for the writer of a named pipe, and ends at Ctrl-C meanwhile', async () => {
     const pipe = join(dir, 'pipe');
     execFileSync('mkfifo', [pipe]);
@@ -370,14 +348,6 @@ describe('usage', () => {
     const path = file('a', '{}\n');
     expect((await enrich([path, flag, join(dir, '..', basename(dir), 'a')])).code).toBe(2);
     expect(read('a')).toBe('{}\n');
-  });
-
-  it('reports a missing database, and leaves no file', async () => {
-    for (const format of ['jsonl', 'list']) {
-      const { code } = await enrich(['--data', join(dir, 'none'), '--format', format, '-o', join(dir, 'out')]);
-      expect(code).toBe(5);
-    }
-    expect(readdirSync(dir)).toEqual([]);
   });
 });
 

@@ -271,49 +271,6 @@ describe('enrichLines', () => {
     expect(output.split('\n').length - 1).toBe(3001);
   });
 
-  it('copies garbage, and enriches the lines around it', async () => {
-    const random = Buffer.alloc(300_000);
-    let state = 1;
-    for (let i = 0; i < random.length; i++) {
-      state = (state * 1_103_515_245 + 12_345) >>> 0;
-      random[i] = state >>> 24;
-    }
-    const garbage: [what: string, bytes: Buffer][] = [
-      ['an object and more', Buffer.from('{"a":1},{"ip":"8.8.8.8"}')],
-      ['random bytes', Buffer.from(random.filter((byte) => byte !== 10))],
-      ['zeros', Buffer.alloc(100_000)],
-      ['a string that is not closed', Buffer.from(`{"ip":"${'8'.repeat(100_000)}`)],
-      ['backslashes', Buffer.from(`{"ip":"${'\\'.repeat(99_999)}"}`)],
-      ['quotes', Buffer.from('"'.repeat(99_999))],
-      ['open brackets', Buffer.from('['.repeat(100_000))],
-      ['separators', Buffer.from(':,'.repeat(50_000))],
-      ['invalid UTF-8', Buffer.from('{"\xff":\xc0\xaf', 'latin1')],
-      ['more than a line may have', Buffer.alloc(400_000, 'x')],
-    ];
-    const good = '{"ip":"8.8.8.8"}\n';
-    const input = Buffer.concat(
-      garbage.flatMap(([, bytes]) => [Buffer.from(good), bytes, Buffer.from('\n')]).concat(Buffer.from(good)),
-    );
-    const enriched = '{"ip":"8.8.8.8","geo":{"country_code":"US"}}\n';
-    for (const jobs of [1, 2]) {
-      const { output, counts } = await enrich([chunkedSource('input', input)], {
-        jobs,
-        maxLineBytes: 350_000,
-        chunkBytes: 65_536,
-      });
-      const expected = garbage
-        .flatMap(([, bytes]) => [enriched, bytes.toString('latin1'), '\n'])
-        .concat(enriched)
-        .join('');
-      expect(output === expected).toBe(true);
-      expect(counts).toMatchObject({
-        found: garbage.length + 1,
-        invalid_line: garbage.length,
-        lines: 2 * garbage.length + 1,
-      });
-    }
-  });
-
   it('reports its progress', async () => {
     const seen: number[] = [];
     const counts = emptyCounts();

@@ -1,13 +1,9 @@
 /** The enrichers as a library: messages, options, and types. */
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import fc from 'fast-check';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { createEnricher, createEnricherStream, type EnricherOptions } from '../../src/enrich/enricher.js';
 import { parseFields } from '../../src/enrich/options.js';
-import { packageFile } from '../../src/package-root.js';
 import { parseAdd } from '../support/add.js';
 import { expectLines } from '../support/line-oracle.js';
 import { ANY_INPUT } from '../support/nasty-lines.js';
@@ -136,41 +132,5 @@ describe('options that are not valid are refused', () => {
   it('undefined options are accepted', () => {
     const options = { field: undefined, add: undefined, onInvalid: undefined } as unknown as EnricherOptions;
     expect(() => createEnricher(release.database, options)).not.toThrow();
-  });
-});
-
-describe('the types of createEnricherStream', () => {
-  let dir: string;
-  beforeAll(() => {
-    dir = mkdtempSync(packageFile('node_modules/.types-'));
-  });
-  afterAll(() => rmSync(dir, { recursive: true }));
-
-  it.each([
-    ['with the DOM library', ['es2023', 'dom']],
-    ['without the DOM library', ['es2023']],
-  ])('are right %s', (_, lib) => {
-    writeFileSync(
-      join(dir, 'use.ts'),
-      `import { createEnricherStream, type Database } from '../../dist/src/index.js';
-export async function use(database: Database, response: Response): Promise<number> {
-  const stream = createEnricherStream(database, { add: ['is_eu'] });
-  const output: ReadableStream<Uint8Array> = response.body!.pipeThrough(stream);
-  const reader = output.getReader();
-  await reader.read();
-  return stream.counts.lines;
-}
-`,
-    );
-    const compilerOptions = { noEmit: true, strict: true, module: 'nodenext', target: 'es2022', types: ['node'], lib };
-    writeFileSync(join(dir, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['use.ts'] }));
-    const tsc = packageFile('node_modules/typescript/bin/tsc');
-    let output = '';
-    try {
-      execFileSync(process.execPath, [tsc, '-p', dir], { encoding: 'utf8' });
-    } catch (error) {
-      output = (error as { stdout: string }).stdout;
-    }
-    expect(output).toBe('');
   });
 });

@@ -264,20 +264,6 @@ describe('a table', () => {
     }
   });
 
-  it('keeps its order with any number of jobs, and ends its blocks outside of quotes', async () => {
-    const rows = Array.from({ length: 30_000 }, (_, index) => {
-      const text = index % 7 === 0 ? `"line\n""${index}"",\r\n8.8.8.8,"` : `"${'x'.repeat(index % 100)}"`;
-      return `${index},8.8.${index % 256}.8,${text}\r\n`;
-    });
-    const text = `n,ip,text\r\n${rows.join('')}`;
-    const expected = `n,ip,text,geo_country_code,geo_is_eu\r\n${rows.map((row) => row.replace(/\r\n$/, ',US,false\r\n')).join('')}`;
-    for (const jobs of [1, 2, 4]) {
-      const { output, counts } = await enrich([text], optionsOf(), { jobs, chunkBytes: 10_000 });
-      expect(output === expected, `${jobs} jobs`).toBe(true);
-      expect(counts).toMatchObject({ lines: 30_000, found: 30_000, invalid_line: 0 });
-    }
-  });
-
   it('refuses a column number that it does not have, and too many fields', async () => {
     const { error } = await enrich(['1,2\n'], optionsOf({ hasHeader: false }, ['3']));
     expect(error).toMatchObject({

@@ -31,7 +31,7 @@ beforeEach(() => {
 });
 
 /** Of the bytes of an archive, each of these many is changed; all by "make soak". */
-const EVERY = process.env.FUZZ_RUNS === undefined ? 3 : 1;
+const EVERY = process.env.FUZZ_RUNS === undefined ? 7 : 1;
 
 describe('changes', () => {
   it.each([4, 6] as const)('lead from one partition to the next, alone and joined, IPv%d', (family) => {

@@ -64,15 +64,17 @@ describe('the package', () => {
     expect(run(process.execPath, `--input-type=${type}`, '-e', `${load} ${use}`)).toBe('US function\n');
   });
 
-  it('has types for CommonJS and ES modules', () => {
+  it('has types for CommonJS and ES modules, with the DOM library or without', () => {
     const code = [
-      "import { openDatabase, type LookupResult, type Reason } from 'ipatlas';",
+      "import { createEnricherStream, openDatabase, type LookupResult, type Reason } from 'ipatlas';",
       "import { Client } from 'ipatlas/client';",
       "export const result: LookupResult | undefined = openDatabase('data', { watch: true }).lookup('8.8.8.8');",
       "export const reason: Reason | null | undefined = openDatabase('data').lookupWithReason('10.0.0.1')?.reason;",
       "export const answer: Promise<LookupResult> = new Client('key').lookup('8.8.8.8');",
       "export const isPrivate = reason === 'private';",
       "export const isNonsense = reason === 'nonsense';",
+      'export const enriched = (response: Response): ReadableStream<Uint8Array> =>',
+      "  response.body!.pipeThrough(createEnricherStream(openDatabase('data'), { add: ['is_eu'] }));",
     ];
     const files = ['use.cts', 'use.mts'];
     for (const file of files) writeFileSync(join(project, file), code.join('\n'));
@@ -80,11 +82,16 @@ describe('the package', () => {
     const types = ['--typeRoots', packageFile('node_modules/@types'), '--types', 'node'];
     const tsc = packageFile('node_modules/typescript/bin/tsc');
     const args = [tsc, '--noEmit', '--strict', '--target', 'es2022', '--module', 'node16', ...types, ...files];
-    const { stdout } = spawnSync(process.execPath, args, { cwd: project, encoding: 'utf8' });
-    // The only error is the comparison with a text that is not a reason.
-    expect(stdout.trim().split('\n')).toEqual([
-      expect.stringMatching(/^use\.cts\(7,\d+\): error TS2367/),
-      expect.stringMatching(/^use\.mts\(7,\d+\): error TS2367/),
-    ]);
+    for (const lib of [
+      ['--lib', 'es2023,dom'],
+      ['--lib', 'es2023'],
+    ]) {
+      const { stdout } = spawnSync(process.execPath, [...args, ...lib], { cwd: project, encoding: 'utf8' });
+      // The only error is the comparison with a text that is not a reason.
+      expect(stdout.trim().split('\n')).toEqual([
+        expect.stringMatching(/^use\.cts\(7,\d+\): error TS2367/),
+        expect.stringMatching(/^use\.mts\(7,\d+\): error TS2367/),
+      ]);
+    }
   });
 });

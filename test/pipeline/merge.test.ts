@@ -169,7 +169,7 @@ describe('merging sources', () => {
           expect(cells.map((_, offset) => answer(text(offset)))).toEqual(cells);
         },
       ),
-      { numRuns: 200 },
+      { numRuns: Number(process.env.FUZZ_RUNS ?? 60) },
     );
   });
 });
