@@ -205,13 +205,15 @@ export class Kernel {
   constructor(layout: KernelLayout, module: WebAssembly.Module, thread = 0, unread?: UnreadColumns) {
     const { redaction } = layout;
     const cipher = isCiphered(redaction) && addressCipher(redaction.how, redaction.key, redaction.isReverse);
+    // OpenSSL takes no memory that threads share.
+    const copy = new Uint8Array(cipher ? ADDRESS_BYTES * abi.SPANS : 0);
     const env = {
       memory: layout.memory,
       readIPv6: () => this.makeTables6(),
-      // A copy, because OpenSSL takes no memory that threads share.
       encrypt: (at: number, count: number) => {
         const room = new Uint8Array(layout.memory.buffer, at, ADDRESS_BYTES * count);
-        const addresses = room.slice();
+        const addresses = copy.subarray(0, room.length);
+        addresses.set(room);
         if (cipher) cipher(addresses);
         room.set(addresses);
       },

@@ -487,9 +487,6 @@ function reserveAreas(
     spans,
     spansLimit: spans + abi.SPAN_BYTES * (inlineSpans || abi.SPANS),
     cipherBytes: isHiding ? plan.reserve(16 * abi.SPANS) : 0,
-    offsetsOfValues: isHiding ? plan.reserve(4 * values) : 0,
-    // Those of inline values are written, but not read.
-    spansOfValues: isHiding ? plan.reserve(abi.SPAN_BYTES * (values + inlineSpans)) : 0,
     template: plan.reserve(abi.TEMPLATE_ENTRIES * abi.TEMPLATE_ENTRY_BYTES),
   };
 }

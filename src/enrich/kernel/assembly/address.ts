@@ -19,21 +19,26 @@ export let low: u64 = 0;
 export let textStart: usize = 0;
 export let textEnd: usize = 0;
 
-// A span of the input that is an address: its first byte and its end; the family of the address; what hide.ts makes of it; the halves of
-// the address.
+/** If it is in dotted decimals only and addresses can be hidden, the byte after its last dot; otherwise 0. */
+let lastPart: usize = 0;
+
+// A span of the input that is an address: its first byte and its end; the family of the address; whether hide.ts drops it with the value
+// that it is, or how much of its text is before the last dot; the halves of the address.
 export const SPAN_START: usize = 0;
 export const SPAN_END: usize = 4;
 export const SPAN_FAMILY: usize = 8;
-export const SPAN_KIND: usize = 12;
+export const SPAN_KEPT: usize = 12;
+/** `SPAN_KEPT` of a value that is dropped. */
+export const DROPPED: u32 = 0xffff_ffff;
 export const SPAN_HIGH: usize = 16;
 export const SPAN_LOW: usize = 24;
 
-/** Writes a span with the address that was parsed last. */
-@inline export function storeSpan(span: usize, start: usize, end: usize, family: u32): void {
+/** Writes a span with the address that was parsed last. @param isDropped whether the span is a value that is dropped */
+@inline export function storeSpan(span: usize, start: usize, end: usize, family: u32, isDropped: bool = false): void {
   store<u32>(span, <u32>start, SPAN_START);
   store<u32>(span, <u32>end, SPAN_END);
   store<u32>(span, family, SPAN_FAMILY);
-  store<u32>(span, 0, SPAN_KIND);
+  store<u32>(span, isDropped ? DROPPED : lastPart != 0 && start == textStart ? <u32>(lastPart - start) : 0, SPAN_KEPT);
   store<u64>(span, high, SPAN_HIGH);
   store<u64>(span, low, SPAN_LOW);
 }
@@ -64,6 +69,7 @@ function parseIPv4(from: usize, to: usize): i64 {
   const dot1: u32 = ctz(dots);
   const dot2: u32 = ctz(dots & (dots - 1));
   const dot3: u32 = 31 - clz(dots);
+  if (HIDING) lastPart = from + dot3 + 1;
   const a: u32 = dot1 - 1;
   const b: u32 = dot2 - dot1 - 2;
   const c: u32 = dot3 - dot2 - 2;
@@ -175,6 +181,7 @@ export function parseAddress(from: usize, to: usize): u32 {
     return IPV4;
   }
   if (!parseIPv6(from, to)) return NO_ADDRESS;
+  if (HIDING) lastPart = 0;
   if (high != 0 || low >> 32 != 0xffff) return IPV6;
   low &= 0xffff_ffff;
   return IPV4;

@@ -3,9 +3,8 @@
  * parsed (values.ts), then all are looked up (lookup.ts), then all lines are put out. A lookup mostly waits for memory, and
  * this way many wait together.
  */
-import { FORMAT_JSON, HIDE_EXTRACT, HIDE_INLINE, INSERT_BYTES, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK, SPAN_BYTES } from '../abi';
+import { FORMAT_JSON, HIDE_EXTRACT, HIDE_INLINE, INSERT_BYTES, KEPT_ROW, LINE_BYTES, NOT_A_RECORD, OBJECT_MISSING, ROW_NETWORK } from '../abi';
 import { isBlank, NEWLINE } from './ascii';
-import { hideLines, isUnsearched } from './hide';
 import { hasRequiredObjects, putObject } from './inner';
 import { locateBatch, putInvalid } from './locate';
 import { isCountry, keptOfValue } from './lookup';
@@ -22,7 +21,6 @@ import {
   locates,
   longestInsert,
   networkCounts,
-  offsetsOfValues,
   passesOthers,
   recordCount,
   recordCounts,
@@ -31,7 +29,6 @@ import {
   rows4,
   selected,
   selectedNetworks,
-  spansOfValues,
   terminator,
   valueCount,
   valueOffsets,
@@ -248,22 +245,15 @@ export function flushBatch(): usize {
     isOutputFull = full != 0;
     return full;
   }
-  const isHiding = hides != 0;
-  if (isHiding) {
-    const valuesOfLines = <usize>(count * valueCount);
-    memory.copy(offsetsOfValues, values, valuesOfLines << 2);
-    memory.fill(spansOfValues, 0, valuesOfLines * SPAN_BYTES);
-  }
   const isInline = hides == HIDE_INLINE;
-  if (!isInline) lookUpValues(count);
+  const fit = lookUpValues(count);
   const isSpecial = selected != 0 || results != 0 || terminator != NEWLINE;
-  const linesEnd = lines + <usize>count * LINE_BYTES;
+  const linesEnd = lines + <usize>fit * LINE_BYTES;
   const valueBytes = <usize>valueCount << 2;
   let value = values - valueBytes;
   for (let line = lines; line < linesEnd; line += LINE_BYTES) {
     value += valueBytes;
     const isLast = !hasRoom(load<u32>(line, LINE_END), longestInsert);
-    if (HIDING && isHiding && !isLast && isUnsearched(line)) hideLines(<u32>((line - lines) / LINE_BYTES), count);
     if (isLast || isSpecial || load<u32>(line, LINE_REPLACED_COUNT) != 0) {
       if (!isLast && endSpecialLine(line, value)) continue;
       isOutputFull = true;
@@ -284,7 +274,9 @@ export function flushBatch(): usize {
       skip = 0;
     }
   }
-  return 0;
+  // There was no room for the addresses of the next line.
+  isOutputFull = fit < count;
+  return isOutputFull ? <usize>load<u32>(linesEnd, LINE_START) : 0;
 }
 
 /**

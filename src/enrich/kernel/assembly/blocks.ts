@@ -17,7 +17,7 @@ import {
 } from '../abi';
 import { IPV4 } from './address';
 import { COLON, DOT } from './ascii';
-import { decimals, levelCount6, levels6, low6, outcomes } from './settings';
+import { decimals, levelCount6, levels6, low6, outcomes, scratch } from './settings';
 import { outputEnd, putByte, putDecimal, setOutputEnd } from './slot';
 import { BIAS, bottomLevel } from './tables';
 
@@ -86,14 +86,13 @@ export function putIPv4(address: u32): void {
   return ((half - 0x0001_0001_0001_0001) & ~half & 0x8000_8000_8000_8000) != 0;
 }
 
-/** Writes a group of an IPv6 address in hexadecimal. Returns its end. */
-@inline function writeGroup(to: usize, group: u32): usize {
-  const nibbles = (group >> 12) | (group & 0xf00) | ((group & 0xf0) << 12) | ((group & 15) << 24);
-  // 39 is from after `9` to `a`.
-  const digits = nibbles + 0x3030_3030 + (((nibbles + 0x0606_0606) >> 4) & 0x0101_0101) * 39;
-  const zeros = (<u32>clz(group | 1) - 16) >> 2;
-  store<u32>(to, digits >> (zeros << 3));
-  return to + 4 - zeros;
+/** Returns the hexadecimal digits of half an IPv6 address. */
+@inline function hexDigits(half: u64): v128 {
+  const bytes = i64x2.splat(<i64>bswap<u64>(half));
+  const nibble = i8x16.splat(15);
+  const highs = v128.and(i16x8.shr_u(bytes, 4), nibble);
+  const nibbles = i8x16.shuffle(highs, v128.and(bytes, nibble), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  return i8x16.swizzle(i8x16(48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 97, 98, 99, 100, 101, 102), nibbles);
 }
 
 /** Puts out an IPv6 address in the form of RFC 5952. @param isDotted whether the last 32 bits are an IPv4 address */
@@ -111,17 +110,24 @@ export function putIPv6(high: u64, low: u64, isDotted: bool): void {
       runAt = i + 1 - zeros;
     }
   }
+  const digits = scratch;
+  v128.store(digits, hexDigits(high));
+  v128.store(digits, hexDigits(low), 16);
   let to = outputEnd();
   for (let i: u32 = 0; i < count; ) {
     if (i == runAt) {
+      // A colon is after the group before it.
       store<u16>(to, <u16>((COLON << 8) | COLON));
-      to += 2;
+      to += i == 0 ? 2 : 1;
       i += runLength;
       continue;
     }
-    to = writeGroup(to, groupOf(high, low, i++));
-    if (i < count ? i != runAt : isDotted) store<u8>(to++, <u8>COLON);
+    const zeros = (<u32>clz(groupOf(high, low, i) | 1) - 16) >> 2;
+    store<u64>(to, ((<u64>COLON << 32) | <u64>load<u32>(digits + (<usize>i << 2))) >> <u64>(zeros << 3));
+    to += 5 - zeros;
+    i++;
   }
+  if (!isDotted && runAt + runLength != 8) to--;
   setOutputEnd(to);
   if (isDotted) putIPv4(<u32>low);
 }

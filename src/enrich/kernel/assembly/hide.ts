@@ -3,7 +3,7 @@
  * order: those of its fields or, if all are hidden, of all of it. What is no record, such as an invalid line, is text, of which each
  * address is hidden. So is everything that was not searched before it is copied.
  *
- * The spans of many lines are collected together, so that one call encrypts all of them.
+ * The spans of the lines of a batch are found when their values are read, so that one call encrypts all of them.
  */
 import {
   FORMAT_COMBINED,
@@ -20,11 +20,12 @@ import {
   QUOTES_NONE,
   SPAN_BYTES,
 } from '../abi';
-import { IPV4, NO_ADDRESS, parseAddress, SPAN_END, SPAN_FAMILY, SPAN_HIGH, SPAN_KIND, SPAN_LOW, SPAN_START, storeSpan, textEnd, textStart } from './address';
+import { DROPPED, high, IPV4, NO_ADDRESS, parseAddress, SPAN_END, SPAN_FAMILY, SPAN_HIGH, SPAN_KEPT, SPAN_LOW, SPAN_START, storeSpan, textEnd, textStart } from './address';
 import { BACKSLASH, CASE_BIT, CLOSING_BRACKET, COLON, DOT, hexNumber, isBlank, MINUS, NEWLINE, OPENING_BRACE, OPENING_BRACKET, QUOTE, SPACE, TAB, ZERO } from './ascii';
 import { countResult } from './batch';
 import { putIPv4, putIPv6 } from './blocks';
 import { hasStepsInto, locateElements } from './elements';
+import { exactFamily } from './lenient';
 import { queryValue, resolveQueries, startQueries } from './lookup';
 import { memberEnd, putInsert } from './members';
 import { nextValue, valueEnd } from './pairs';
@@ -40,55 +41,71 @@ import {
   format,
   hides,
   hidesAll,
+  hasSteps,
   inlineValues,
   inserts,
   lines,
   maxAddressLength,
   maxLenientBytes,
-  offsetsOfValues,
   quotes,
   scratch,
   searchesStrings,
   spans,
   spansLimit,
-  spansOfValues,
   timelines,
   valueCount,
 } from './settings';
-import { copied, countHidden, countMissingField, countSearched, outputEnd, put, putByte, skipInputTo, setOutputEnd } from './slot';
+import { copied, countHidden, countMissingField, countSearched, outputEnd, put, putByte, putInputTo, skipInputTo, setOutputEnd } from './slot';
 import { closingQuote, quoteOrBackslash, unescape } from './strings';
 import { familyFound, findAddress, setHiding } from './text';
 import { FORGOTTEN, LINE_CLOSE, LINE_END, LINE_REPLACED_COUNT, LINE_START } from './values';
-
-/** An address in its place, or a whole value that is dropped. */
-const ADDRESS: u32 = 0;
-const VALUE: u32 = 1;
 
 /** The first 32 bits of the addresses of Teredo (RFC 4380), and the first 16 of 6to4 (RFC 3056); those of NAT64 (RFC 6052). */
 const TEREDO: u64 = 0x2001_0000;
 const SIX_TO_4: u64 = 0x2002;
 const NAT64: u64 = 0x0064_ff9b_0000_0000;
 const MAPPED: u64 = 0xffff;
+/** The prefix length that leaves three of the numbers of an IPv4 address. */
+const OCTETS_WIDTH: u32 = 24;
 const SLASH: u8 = 47;
 const UNDERSCORE: u32 = 95;
 const LETTER_A: u32 = 97;
 const LETTER_U: u8 = 117;
 
-/** The next span to put out, and the end of the spans. */
+/** The next span to put out, the end of the spans, and that of the room for them. */
 let next: usize = 0;
-let spansEnd: usize = 0;
+export let spansEnd: usize = 0;
+let limit: usize = 0;
 /** Input before this address was searched. */
 let searchedTo: usize = 0;
+/** Where the input begins that is not copied as it is: at the next span, or where it was not searched. */
+export let gapAt: usize = usize.MAX_VALUE;
+
+/** Whether the value of a field can be an address that was parsed already; whether a line has no other addresses to hide. */
+let mayBeExact: bool = false;
+let hasFieldsOnly: bool = false;
+
+/** Spans for which there is room besides those of the lines of a batch, for text. */
+const TEXT_SPANS: usize = 64;
 
 /** Starts at an address, of which nothing is searched yet. */
 export function startHiding(from: usize): void {
   next = spans;
   spansEnd = spans;
+  limit = spansLimit - TEXT_SPANS * SPAN_BYTES;
   searchedTo = from;
+  mayBeExact = !searchesStrings && !hasSteps;
+  hasFieldsOnly = format == FORMAT_TEXT || (!hidesAll && fieldCount + u32(timelines != 0) == valueCount);
+  setGap();
+}
+
+/** Sets `gapAt`. What is extracted leaves a gap wherever it is. */
+@inline function setGap(): void {
+  gapAt = hides == HIDE_EXTRACT ? 0 : next < spansEnd ? <usize>load<u32>(next) : searchedTo;
 }
 
 @inline function isFull(): bool {
-  return spansEnd == spansLimit;
+  return spansEnd == limit;
 }
 
 /** Adds a span. */
@@ -98,9 +115,13 @@ function addSpan(start: usize, end: usize, family: u32): void {
   spansEnd += SPAN_BYTES;
 }
 
-/** Returns whether truncation drops an address: the first half of an address of Teredo has an IPv4 address. */
-@inline function isDropped(span: usize): bool {
-  return hides == HIDE_DROP || (hides == HIDE_TRUNCATE && load<u32>(span, SPAN_FAMILY) != IPV4 && load<u64>(span, SPAN_HIGH) >> 32 == TEREDO);
+/** Returns whether an address is dropped; truncation does so if the first half has an IPv4 address, as that of Teredo. */
+@inline function isDropped(family: u32, high: u64): bool {
+  return hides == HIDE_DROP || (hides == HIDE_TRUNCATE && family != IPV4 && high >> 32 == TEREDO);
+}
+
+@inline function isSpanDropped(span: usize): bool {
+  return isDropped(load<u32>(span, SPAN_FAMILY), load<u64>(span, SPAN_HIGH));
 }
 
 /**
@@ -141,7 +162,7 @@ function hideValue(from: usize, to: usize, first: usize, end: usize, isField: bo
   const family = to - from <= maxAddressLength ? parseAddress(from, to) : NO_ADDRESS;
   if (family != NO_ADDRESS) addSpan(from, to, family);
   else hideText(from, to, isField);
-  if (spansEnd == before || !isDropped(before)) return;
+  if (spansEnd == before || !isSpanDropped(before)) return;
   if (family == NO_ADDRESS && !(isField && hides == HIDE_DROP)) return;
   spansEnd = before + SPAN_BYTES;
   dropLast(first, end);
@@ -174,7 +195,7 @@ function hideString(quote: usize, isField: bool): void {
     const family = isShort ? parseAddress(scratch, scratch + length) : NO_ADDRESS;
     if (family != NO_ADDRESS) {
       addSpan(from, to, family);
-      if (isDropped(before)) dropLast(quote, to + 1);
+      if (isSpanDropped(before)) dropLast(quote, to + 1);
       return;
     }
     if (length >= 0) hideText(scratch, scratch + length, true);
@@ -192,7 +213,7 @@ function hideString(quote: usize, isField: bool): void {
   const last = spansEnd - SPAN_BYTES;
   store<u32>(last, <u32>first, SPAN_START);
   store<u32>(last, <u32>end, SPAN_END);
-  store<u32>(last, VALUE, SPAN_KIND);
+  store<u32>(last, DROPPED, SPAN_KEPT);
 }
 
 /** Adds the addresses of all strings in `from … to` but keys. */
@@ -214,26 +235,43 @@ export function hideJson(at: usize): void {
   else if ((byte | CASE_BIT) == OPENING_BRACE) hideStrings(at, memberEnd(at), !searchesStrings);
 }
 
-/** Adds the addresses of a member. Its address was parsed already if its text is nothing else. */
-@inline function hideMember(field: u32, colon: usize, parsed: usize): void {
-  if (hasStepsInto(field)) {
-    locateElements(field, colon);
+/** Adds the addresses of a member. */
+function hideMember(value: u32, colon: usize): void {
+  if (hasStepsInto(value)) {
+    locateElements(value, colon);
     return;
   }
   let at = colon + 1;
   while (isBlank(load<u8>(at))) at++;
-  const isParsed = !searchesStrings && load<u32>(parsed) == <u32>at + 1 && load<u8>(load<u32>(parsed, SPAN_END)) == <u8>QUOTE;
-  if (!isParsed || load<u8>(at) != <u8>QUOTE) hideJson(at);
-  else addParsed(parsed, at, load<u32>(parsed, SPAN_END) + 1);
+  hideJson(at);
 }
 
-/** Adds the span of an address that is all of a value. */
-@inline function addParsed(parsed: usize, first: usize, end: usize): void {
-  if (isFull()) return;
-  v128.store(spansEnd, v128.load(parsed));
-  v128.store(spansEnd, v128.load(parsed, 16), 16);
-  spansEnd += SPAN_BYTES;
-  if (isDropped(parsed)) dropLast(first, end);
+/** Adds the addresses of the value of a field, or of its further values only. */
+function hideField(field: u32, at: usize, start: usize, close: usize, isKnown: bool): void {
+  if (format == FORMAT_JSON) hideMember(field, at);
+  else if (!isKnown) hidePlain(at, close);
+  if (format != FORMAT_PAIRS) return;
+  for (let next = nextValue(field, valueEnd(at, close), start, close); next != 0; next = nextValue(field, valueEnd(next, close), start, close)) {
+    hidePlain(next, close);
+  }
+}
+
+/**
+ * Adds the addresses of a value that was looked up. If all of it is an address, which is so for most, that one was parsed last.
+ *
+ * @param at its place in the line
+ */
+@inline export function hideQueried(line: usize, field: u32, at: usize, hasAddress: bool, isJson: bool): void {
+  // A copy without escapes is before all input.
+  const isExact = hasAddress && mayBeExact && exactFamily != NO_ADDRESS && textStart >= at && !isFull();
+  if (isExact) {
+    const isWhole = isDropped(exactFamily, high);
+    const quotes = usize(isWhole && isJson);
+    storeSpan(spansEnd, textStart - quotes, textEnd + quotes, exactFamily, isWhole);
+    spansEnd += SPAN_BYTES;
+    if (isJson || format != FORMAT_PAIRS) return;
+  }
+  hideField(field, at, load<u32>(line, LINE_START), load<u32>(line, LINE_CLOSE), isExact);
 }
 
 /** Returns the end of the cell that begins at an address. */
@@ -296,37 +334,48 @@ function sortSpans(first: usize): void {
   }
 }
 
-/** Adds the addresses of a line. */
-function hideLine(line: usize, index: u32): void {
+/**
+ * Ends a line whose fields' addresses were added: adds the others that are hidden.
+ *
+ * @param first its first span; @param values its values
+ * @returns false if there was no room for all of its addresses; then it has no spans
+ */
+@inline export function endLine(line: usize, first: usize, values: usize): bool {
+  // A value that an equal key has replaced has no offset.
+  const isForgotten = (load<u32>(line, LINE_REPLACED_COUNT) & FORGOTTEN) != 0;
+  if (!hasFieldsOnly || isForgotten || spansEnd > first + SPAN_BYTES) hideOthers(line, first, values, hidesAll || isForgotten);
+  if (isFull()) {
+    spansEnd = first;
+    searchedTo = load<u32>(line, LINE_START);
+    return false;
+  }
+  if (--linesToSearch == 0) searchRest(line, first);
+  return true;
+}
+
+/** Adds the addresses of a line that are not those of its fields, and orders all. Parameters are those of {@link endLine}. */
+function hideOthers(line: usize, first: usize, values: usize, takesAll: bool): void {
   const start: usize = load<u32>(line, LINE_START);
   const close: usize = load<u32>(line, LINE_CLOSE);
-  if (format == FORMAT_TEXT) {
-    const before = spansEnd;
-    hideText(start, close, false);
-    if (spansEnd == before && hides == HIDE_INLINE) countMissingField();
-    return;
+  // The date is no address.
+  for (let value = fieldCount + u32(timelines != 0); value < valueCount; value++) {
+    const at: usize = load<u32>(values + (<usize>value << 2));
+    if (at != 0) hideField(value, at, start, close, false);
   }
-  const first = spansEnd;
-  const offsets = offsetsOfValues + (<usize>(index * valueCount) << 2);
-  const parsed = spansOfValues + <usize>(index * valueCount) * SPAN_BYTES;
-  for (let value: u32 = 0; value < valueCount; value++) {
-    const at: usize = load<u32>(offsets + (<usize>value << 2));
-    // The date is no address.
-    if (at == 0 || (timelines != 0 && value == fieldCount)) continue;
-    if (format == FORMAT_JSON) hideMember(value, at, parsed + <usize>value * SPAN_BYTES);
-    else hidePlain(at, close);
-    if (format != FORMAT_PAIRS) continue;
-    for (let next = nextValue(value, valueEnd(at, close), start, close); next != 0; next = nextValue(value, valueEnd(next, close), start, close)) {
-      hidePlain(next, close);
-    }
-  }
-  // A value that an equal key has replaced has no offset.
-  if (hidesAll || (load<u32>(line, LINE_REPLACED_COUNT) & FORGOTTEN) != 0) hideAll(start, close);
-  if (spansEnd > first + SPAN_BYTES) sortSpans(first);
+  if (takesAll && format != FORMAT_TEXT) hideAll(start, close);
+  sortSpans(first);
 }
+
+/** Lines of which all are searched for other addresses; of how many of the others one is; how many of them are left. */
+const SEARCHED_LINES: u32 = 1024;
+const SEARCHED_SHARE: u32 = 64;
+let searchedLines: u32 = 0;
+let linesToSearch: u32 = 1;
 
 /** Counts a line, and whether it has an address that is in none of the spans from `span` on. */
 function searchRest(line: usize, span: usize): void {
+  linesToSearch = ++searchedLines <= SEARCHED_LINES ? 1 : SEARCHED_SHARE;
+  if (hides > <u32>HIDE_CIPHER) return;
   const close: usize = load<u32>(line, LINE_CLOSE);
   setHiding(true, false);
   let hasOther = false;
@@ -340,110 +389,133 @@ function searchRest(line: usize, span: usize): void {
   countSearched(hasOther);
 }
 
-/** The lines of which all are searched for other addresses, and of how many of the others one is. */
-const SEARCHED_LINES: u32 = 1024;
-const SEARCHED_SHARE: u32 = 64;
-let lineCount: u32 = 0;
-
-/**
- * Finds the addresses of lines of the batch, as many as there is room for. All lines before them must be put out.
- *
- * @param index the first of them; @param count the number of lines
- */
-export function hideLines(index: u32, count: u32): void {
-  // What is not put out yet before the line is no record.
-  putHiding(load<u32>(lines + <usize>index * LINE_BYTES, LINE_START));
-  next = spans;
-  spansEnd = spans;
-  for (; index < count; index++) {
-    const line = lines + <usize>index * LINE_BYTES;
+/** Finds the addresses of lines of text. Result as of `lookUpValues`. */
+export function hideTextLines(count: u32): u32 {
+  for (let i: u32 = 0; i < count; i++) {
+    const line = lines + <usize>i * LINE_BYTES;
     const first = spansEnd;
-    hideLine(line, index);
-    if (isFull()) {
-      // If there is no room for this line alone, it is text.
-      spansEnd = first;
-      break;
-    }
-    if (hides <= <u32>HIDE_CIPHER && (lineCount < SEARCHED_LINES || lineCount % SEARCHED_SHARE == 0)) searchRest(line, first);
-    lineCount++;
-    searchedTo = load<u32>(line, LINE_END);
+    hideText(load<u32>(line, LINE_START), load<u32>(line, LINE_CLOSE), false);
+    if (spansEnd == first && hides == HIDE_INLINE) countMissingField();
+    if (!endLine(line, first, 0)) return max(i, 1);
   }
-  prepareSpans();
+  return count;
 }
 
-/** Returns whether the addresses of a line must be found. */
-@inline export function isUnsearched(line: usize): bool {
-  return <usize>load<u32>(line, LINE_END) > searchedTo;
+/** Starts to find the addresses of the lines of the batch. What is not put out yet before them is no record. */
+export function startLines(count: u32): void {
+  putInputTo(load<u32>(lines, LINE_START));
+  next = spans;
+  spansEnd = spans;
+  searchedTo = load<u32>(lines + <usize>(count - 1) * LINE_BYTES, LINE_END);
+}
+
+/** Must be called after the last line that was searched. */
+export function endLines(): void {
+  prepareSpans(spans);
+  setGap();
 }
 
 @external('env', 'encrypt')
 declare function encrypt(addresses: usize, count: u32): void;
 
-/** Looks the addresses of the spans up. */
-function lookUpSpans(): void {
+/** Looks the addresses of the spans from the first one on up. */
+function lookUpSpans(first: usize): void {
   startQueries();
-  let value = inlineValues;
-  for (let span = spans; span < spansEnd; span += SPAN_BYTES) {
+  const values = inlineValues + (((first - spans) / SPAN_BYTES) << 2);
+  let value = values;
+  for (let span = first; span < spansEnd; span += SPAN_BYTES) {
     queryValue(value, parseAddress(load<u32>(span), load<u32>(span, SPAN_END)));
     value += 4;
   }
   resolveQueries();
-  for (let at = inlineValues; at < value; at += 4) countResult(load<u32>(at));
+  for (let at = values; at < value; at += 4) countResult(load<u32>(at));
 }
 
-/** Encrypts the addresses of the spans, or looks them up, if that is asked for. */
-function prepareSpans(): void {
-  if (spansEnd == spans) return;
-  if (hides == HIDE_CIPHER) encryptSpans();
-  else if (hides == HIDE_INLINE) lookUpSpans();
+/** Encrypts the addresses of the spans from the first one on, or looks them up, if that is asked for. */
+function prepareSpans(first: usize): void {
+  if (spansEnd == first) return;
+  if (hides == HIDE_CIPHER) encryptSpans(first);
+  else if (hides == HIDE_INLINE) lookUpSpans(first);
 }
 
-function encryptSpans(): void {
-  let bytes = cipherBytes;
-  for (let span = spans; span < spansEnd; span += SPAN_BYTES) {
+/** Returns where the bytes of the address of a span are, or go, for the cipher. */
+@inline function bytesOf(span: usize): usize {
+  return cipherBytes + ((span - spans) >> 1);
+}
+
+function encryptSpans(first: usize): void {
+  let bytes = bytesOf(first);
+  for (let span = first; span < spansEnd; span += SPAN_BYTES) {
     const isIPv4 = load<u32>(span, SPAN_FAMILY) == IPV4;
     const last = load<u64>(span, SPAN_LOW);
     store<u64>(bytes, isIPv4 ? 0 : bswap<u64>(load<u64>(span, SPAN_HIGH)));
     store<u64>(bytes, bswap<u64>(isIPv4 ? (MAPPED << 32) | last : last), 8);
     bytes += 16;
   }
-  encrypt(cipherBytes, <u32>((spansEnd - spans) / SPAN_BYTES));
-  bytes = cipherBytes;
-  for (let span = spans; span < spansEnd; span += SPAN_BYTES) {
-    store<u64>(span, bswap<u64>(load<u64>(bytes)), SPAN_HIGH);
-    store<u64>(span, bswap<u64>(load<u64>(bytes, 8)), SPAN_LOW);
-    bytes += 16;
+  encrypt(bytesOf(first), <u32>((spansEnd - first) / SPAN_BYTES));
+}
+
+/** Puts out the input up to the last span before an address, without its addresses. */
+function putSpans(end: usize): void {
+  for (; next < spansEnd; next += SPAN_BYTES) {
+    const start: usize = load<u32>(next);
+    // It was left out, or is in the one before.
+    if (start < copied) continue;
+    if (start >= end) return;
+    if (hides == HIDE_EXTRACT) {
+      skipInputTo(load<u32>(next, SPAN_END));
+      putExtracted(start);
+      continue;
+    }
+    // Of most addresses that are truncated, all but the last number stays.
+    const kept: usize = hides == HIDE_TRUNCATE && cut4 == OCTETS_WIDTH ? load<u32>(next, SPAN_KEPT) : 0;
+    const isCut = kept - 1 < <usize>DROPPED - 1;
+    put(copied, start + (isCut ? kept : 0) - copied);
+    skipInputTo(load<u32>(next, SPAN_END));
+    if (isCut) {
+      countHidden();
+      putByte(<u8>ZERO);
+    } else putReplacement(next);
   }
 }
 
-/** Puts out the input that has not been copied, up to an address, without its addresses. */
-export function putHiding(end: usize): void {
-  const first = copied;
-  const extracts = hides == HIDE_EXTRACT;
-  let isExtracted = false;
+/** Puts out the input that has not been copied, up to an address, as text: without any address. */
+export function putTextTo(end: usize): void {
+  const nextOfLines = next;
+  const first = spansEnd;
+  limit = spansLimit;
   while (copied < end) {
-    for (; next < spansEnd; next += SPAN_BYTES) {
-      const start: usize = load<u32>(next);
-      // It was left out, or is in the one before.
-      if (start < copied) continue;
-      if (start >= end) break;
-      if (!extracts) put(copied, start - copied);
-      skipInputTo(load<u32>(next, SPAN_END));
-      if (extracts) putExtracted(start);
-      else putReplacement(next);
-      isExtracted = true;
-    }
-    if (searchedTo >= end) break;
-    const from = max(copied, searchedTo);
-    next = spans;
-    spansEnd = spans;
-    hideText(from, end, false);
-    searchedTo = isFull() ? <usize>load<u32>(spansEnd - SPAN_BYTES, SPAN_END) : end;
-    prepareSpans();
+    next = first;
+    spansEnd = first;
+    hideText(copied, end, false);
+    const searched: usize = isFull() ? <usize>load<u32>(spansEnd - SPAN_BYTES, SPAN_END) : end;
+    prepareSpans(first);
+    putSpans(end);
+    if (hides != HIDE_EXTRACT && searched > copied) put(copied, searched - copied);
+    skipInputTo(max(copied, searched));
   }
-  if (extracts && extractsLines && isExtracted) putExtractedLine(first, end);
-  if (copied < end && !extracts) put(copied, end - copied);
+  limit = spansLimit - TEXT_SPANS * SPAN_BYTES;
+  next = nextOfLines;
+  spansEnd = first;
+}
+
+/** Puts out the input that has not been copied, up to an address or the last gap before it. */
+export function putGaps(end: usize): void {
+  const extracts = hides == HIDE_EXTRACT;
+  const first = copied;
+  const before = outputEnd();
+  putSpans(end);
+  if (searchedTo < end) {
+    const from = max(copied, searchedTo);
+    if (!extracts) put(copied, from - copied);
+    skipInputTo(from);
+    putTextTo(end);
+    searchedTo = end;
+  }
+  setGap();
+  if (!extracts) return;
   skipInputTo(max(copied, end));
+  if (extractsLines && outputEnd() != before) putExtractedLine(first, end);
 }
 
 @inline function putText(text: usize): void {
@@ -493,9 +565,8 @@ function putReplacement(span: usize): void {
     putInsert(inserts, inlineValues + (((span - spans) / SPAN_BYTES) << 2), 0);
     return;
   }
-  const kind = load<u32>(span, SPAN_KIND);
-  if (kind == VALUE) putText(emptyText);
-  else if (isDropped(span)) putText(foundText);
+  if (load<u32>(span, SPAN_KEPT) == DROPPED) putText(emptyText);
+  else if (isSpanDropped(span)) putText(foundText);
   else if (hides == HIDE_TRUNCATE) putTruncated(span);
   else putEncrypted(span);
 }
@@ -536,8 +607,8 @@ function putTruncated(span: usize): void {
 }
 
 function putEncrypted(span: usize): void {
-  const first = load<u64>(span, SPAN_HIGH);
-  const last = load<u64>(span, SPAN_LOW);
+  const first = bswap<u64>(load<u64>(bytesOf(span)));
+  const last = bswap<u64>(load<u64>(bytesOf(span), 8));
   const isIPv4 = first == 0 && last >> 32 == MAPPED;
   const wasIPv4 = load<u32>(span, SPAN_FAMILY) == IPV4;
   // Before a port, an IPv6 address is in brackets.

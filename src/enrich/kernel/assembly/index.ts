@@ -7,7 +7,7 @@ import { processSequence } from './objects';
 import { processPlainLines } from './lines';
 import { processObjects } from './process';
 import { format, isSequence, locates, terminator } from './settings';
-import { closeSlot, openSlot, outputEnd, putInputTo } from './slot';
+import { closeSlot, copied, openSlot, outputEnd, putInputTo } from './slot';
 import { processRecords } from './table';
 
 export { cellState, countNewlines, findLine, findRecords, isRecord } from './cells';
@@ -49,7 +49,8 @@ export function run(slot: usize): bool {
     }
     next = processInput(from, end, inputEnd);
   }
-  if (!locates) putInputTo(min(next, inputEnd));
+  // The addresses of the record at which it stops may be extracted already.
+  if (!locates) putInputTo(max(copied, min(next, inputEnd)));
   if (!locates && terminator != NEWLINE && !isSequence) restoreCommas(output, outputEnd());
   closeSlot(slot, next);
   return next >= end;

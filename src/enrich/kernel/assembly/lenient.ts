@@ -158,10 +158,14 @@ function parseList(from: usize, to: usize): u32 {
   return NO_ADDRESS;
 }
 
+/** What the whole text of the field that was parsed last is, as of `parseAddress`. */
+export let exactFamily: u32 = NO_ADDRESS;
+
 /** Parses the text of a field, as exactly or leniently as the options say. Result as of `parseAddress`. */
 @inline export function parseText(from: usize, to: usize): u32 {
   const exact = parseExact(from, to);
   elementEnd = to;
+  if (HIDING) exactFamily = exact;
   return exact == NO_ADDRESS && isLenient ? parseList(from, to) : exact;
 }
 

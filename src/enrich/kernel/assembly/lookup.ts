@@ -29,7 +29,7 @@ import {
   ROW_BYTES,
   ROW_RECORD,
 } from '../abi';
-import { high, IPV4, low, NO_ADDRESS, storeSpan, textEnd, textStart } from './address';
+import { high, IPV4, low, NO_ADDRESS, textEnd, textStart } from './address';
 import { QUOTE } from './ascii';
 import { longestText, parseText } from './lenient';
 import {
@@ -55,7 +55,6 @@ import {
   rows4,
   rows6,
   scratch,
-  spansOfValues,
   start4,
   steps,
   timelines,
@@ -184,7 +183,6 @@ function recordOfTimeline(timeline: u32, state: u32): u32 {
  */
 @inline export function queryValue(value: usize, family: u32): bool {
   if (keptOfValues != 0 && family != NO_ADDRESS) keepAddress(keptOfValue(value), family);
-  if (HIDING && spansOfValues != 0 && family != NO_ADDRESS) storeSpan(spansOfValues + ((value - values) << 3), textStart, textEnd, family);
   return addQuery(value, family);
 }
 

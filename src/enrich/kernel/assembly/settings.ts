@@ -200,8 +200,5 @@ export let spansLimit: usize = 0;
 /** The values of spans whose results are put in their place; they follow those of the lines. */
 export let inlineValues: usize = 0;
 export let cipherBytes: usize = 0;
-/** For each value of a batch, its offset, 4 bytes each, and the span of its address, `SPAN_BYTES` each. */
-export let offsetsOfValues: usize = 0;
-export let spansOfValues: usize = 0;
 /** The entries of the template of a line, `TEMPLATE_ENTRY_BYTES` each. */
 export let template: usize = 0;

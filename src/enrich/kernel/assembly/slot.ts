@@ -1,5 +1,6 @@
 /** The slot that is being processed: its output and counts. One thread at a time uses a slot. */
 import {
+  HIDE_EXTRACT,
   POLICY_FAIL,
   POLICY_KEEP,
   SLOT_CELLS,
@@ -22,7 +23,7 @@ import {
   SLOT_STOPPED_AT_INVALID,
 } from '../abi';
 import { isBlank, NEWLINE } from './ascii';
-import { putHiding, startHiding } from './hide';
+import { gapAt, putGaps, putTextTo, startHiding } from './hide';
 import { decimals, growth, hides, isSequence, keepsRejects, policy } from './settings';
 
 /** The next byte of output, and the end of the room for it. */
@@ -212,10 +213,7 @@ export function putNumber(number: u32): void {
 
 /** Appends the input that has not been copied, up to an address. */
 @inline export function putInputTo(end: usize): void {
-  if (HIDING && hides != 0) {
-    putHiding(end);
-    return;
-  }
+  if (HIDING && gapAt < end) putGaps(end);
   put(copied, end - copied);
   copied = end;
 }
@@ -241,19 +239,20 @@ export function dropLine(start: usize, end: usize): void {
   skipInputTo(end);
 }
 
-/** Copies an invalid line to the rejects, without its addresses. */
+/** Copies an invalid line as text without addresses to the rejects, and if it is kept, to the output. */
 function putRejected(start: usize, end: usize): void {
   putInputTo(start);
-  const output = out;
-  const count = hiddenCount;
-  out = rejects;
-  startHiding(start);
-  putInputTo(end);
-  startHiding(start);
-  rejects = out;
-  out = output;
-  copied = start;
-  hiddenCount = count;
+  if (keepsRejects) {
+    const output = out;
+    const count = hiddenCount;
+    out = rejects;
+    putTextTo(end);
+    rejects = out;
+    out = output;
+    copied = start;
+    hiddenCount = count;
+  }
+  if (policy == POLICY_KEEP) putTextTo(end);
 }
 
 /**
@@ -265,7 +264,7 @@ function putRejected(start: usize, end: usize): void {
 export function rejectLine(start: usize, end: usize, problem: u32): bool {
   lineCount++;
   invalidLineCount++;
-  if (HIDING && keepsRejects && hides != 0) putRejected(start, end);
+  if (HIDING && hides != 0 && hides != HIDE_EXTRACT) putRejected(start, end);
   else if (keepsRejects) {
     copy(rejects, start, end - start);
     rejects += end - start;

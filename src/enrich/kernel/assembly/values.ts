@@ -1,12 +1,13 @@
 /** Looks up the values of the lines of a batch, which batch.ts has collected: their offsets are replaced by their records. */
-import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_PAIRS, FORMAT_TABLE, FORMAT_TEXT, LINE_BYTES, QUOTES_NONE } from '../abi';
+import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_PAIRS, FORMAT_TABLE, FORMAT_TEXT, HIDE_INLINE, LINE_BYTES, QUOTES_NONE } from '../abi';
 import { isBlank, NEWLINE, QUOTE, SPACE } from './ascii';
 import { stateOfLine } from './dates';
 import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './elements';
+import { endLine, endLines, hideQueried, hideTextLines, spansEnd, startLines } from './hide';
 import { longestText, parseText } from './lenient';
 import { valueEnd } from './pairs';
 import { addCandidate, isSettled, parseString, queryValue, resolveQueries, setState, startQueries } from './lookup';
-import { delimiter, fieldCount, format, hasRoles, hasSteps, isLenient, lines, locates, maxLenientBytes, others, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
+import { delimiter, fieldCount, format, hasRoles, hasSteps, hides, isLenient, lines, locates, maxLenientBytes, others, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
 import { closingQuote, setSource, unescape } from './strings';
 import { familyFound, findAddress, isAtBeginning, queryAddresses, queryFrom, queryNextAddress } from './text';
 
@@ -229,11 +230,13 @@ function lookUpText(count: u32): void {
   }
 }
 
-/** Replaces the value offsets of lines with queries. Inlined twice, because a loop in which the format decides is slower. */
-@inline function queryValues(count: u32, isJson: bool): void {
+/** Replaces the value offsets of lines with queries. Inlined twice, because a loop in which the format decides is slower. Result as of `lookUpValues`. */
+@inline function queryValues(count: u32, isJson: bool): u32 {
   let first = values;
   for (let i: u32 = 0; i < count; i++) {
-    const close: usize = load<u32>(lines + <usize>i * LINE_BYTES, LINE_CLOSE);
+    const line = lines + <usize>i * LINE_BYTES;
+    const close: usize = load<u32>(line, LINE_CLOSE);
+    const span: usize = HIDING && hides != 0 ? spansEnd : 0;
     if (timelines != 0) {
       const date = first + (<usize>fieldCount << 2);
       const state = stateOfLine(load<u32>(date), close);
@@ -242,26 +245,35 @@ function lookUpText(count: u32): void {
     }
     for (let field: u32 = 0; field < fieldCount; field++) {
       const value = first + (<usize>field << 2);
-      const from: usize = load<u32>(value);
-      const hasAddress = isJson ? queryMember(value, field, from) : queryText(value, from, close);
+      const at: usize = load<u32>(value);
+      const hasAddress = isJson ? queryMember(value, field, at) : queryText(value, at, close);
+      if (HIDING && hides != 0 && at != 0) hideQueried(line, field, at, hasAddress, isJson);
       if (others != 0 && !hasAddress) queryOthers(value, field, first, close);
     }
+    if (HIDING && hides != 0 && !endLine(line, span, first)) return max(i, 1);
     first += <usize>valueCount << 2;
   }
+  return count;
 }
 
 /**
  * Replaces the value offsets of a number of lines with records: `recordCount` for a value that is not an address, `recordCount` + 1
  * for one that is missing, `recordCount` + 2 for an address if there are no answers of the line's date, `recordCount` + 3 if they are damaged. The offset of the date is
  * replaced with the state.
+ *
+ * @returns the number of lines whose addresses there was room for, if they are hidden; of one alone they are hidden as those of text
  */
-export function lookUpValues(count: u32): void {
+export function lookUpValues(count: u32): u32 {
+  const isHiding = HIDING && hides != 0;
+  if (isHiding && count > 0) startLines(count);
   if (format == FORMAT_TEXT) {
-    lookUpText(count);
-    return;
+    if (isHiding) count = hideTextLines(count);
+    if (hides != HIDE_INLINE) lookUpText(count);
+  } else {
+    startQueries();
+    count = format == FORMAT_JSON ? queryValues(count, true) : queryValues(count, false);
+    resolveQueries();
   }
-  startQueries();
-  if (format == FORMAT_JSON) queryValues(count, true);
-  else queryValues(count, false);
-  resolveQueries();
+  if (isHiding && count > 0) endLines();
+  return count;
 }
