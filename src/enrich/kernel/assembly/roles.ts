@@ -17,6 +17,7 @@ import {
   NAME_BYTES,
   NAME_ROLE,
   ROLE_CLIENT,
+  ROLE_MACHINE,
   ROLE_SERVER,
   ROLE_UNNAMED,
   ROLE_UNTRUSTED,
@@ -27,9 +28,7 @@ import { generalTexts, grammars, grammarCount, labels, roleNames, roleNamesMask 
 const ESCAPE: u8 = 27;
 const SEMICOLON: u32 = 59;
 const LETTER_A: u32 = 97;
-const LETTER_M: u8 = 109;
 const CAPITAL_A: u32 = 65;
-const CAPITAL_K: u8 = 75;
 const UNDERSCORE: u32 = 95;
 const APOSTROPHE: u32 = 39;
 const OPENING_PARENTHESIS: u32 = 40;
@@ -145,6 +144,11 @@ function roleOfName(end: usize, start: usize): u32 {
   return role;
 }
 
+/** Returns whether a byte is one between the beginning and the letter of an escape sequence: `ESC [1;31m`, `ESC [?25l`. */
+@inline export function isParameter(byte: u32): bool {
+  return isDigit(byte) || byte == SEMICOLON || byte == QUESTION;
+}
+
 /** Returns whether the word that ends before a space is in capitals, as the methods of HTTP are. */
 function isAfterMethod(space: usize, start: usize): bool {
   let at = space;
@@ -152,13 +156,12 @@ function isAfterMethod(space: usize, start: usize): bool {
   return space - at > 2;
 }
 
-/** Returns where an escape sequence that sets a color, or erases the rest of a line, begins before an address: `ESC [31m`. */
+/** Returns where an escape sequence that sets a color, erases, or moves the cursor begins before an address: `ESC [31m`. */
 function beforeColor(address: usize, start: usize): usize {
   if (address < start + 3) return address;
-  const last = load<u8>(address - 1);
-  if (last != LETTER_M && last != CAPITAL_K) return address;
+  if (!isLetter(load<u8>(address - 1))) return address;
   let at = address - 1;
-  while (at > start && (isDigit(load<u8>(at - 1)) || load<u8>(at - 1) == <u8>SEMICOLON)) at--;
+  while (at > start && isParameter(load<u8>(at - 1))) at--;
   // The texts of colors are not kept.
   readFrom = at == address - 1 && load<u8>(at - 1) != <u8>OPENING_BRACKET ? min(readFrom, at - 1) : 0;
   return at > start + 1 && load<u8>(at - 1) == <u8>OPENING_BRACKET && load<u8>(at - 2) == ESCAPE ? at - 2 : address;
@@ -190,6 +193,7 @@ function roleOfTexts(texts: usize, at: usize, start: usize): i32 {
 export function roleOf(address: usize, end: usize, start: usize, grammar: usize): u32 {
   // A name after an at sign makes it that of a user; a port may follow one, too.
   if (load<u8>(end) == <u8>AT && isLetter(load<u8>(end + 1))) return ROLE_UNTRUSTED;
+  if (machine != 0 && isMachine(address, end)) return ROLE_MACHINE;
   const slot = (load<u32>(address - 4) * LABEL_FACTOR) >> (32 - LABEL_BITS);
   const label = labels + <usize>slot * LABEL_BYTES;
   if (isLabel(label, address, start, grammar)) return load<u32>(label, LABEL_ROLE);
@@ -326,15 +330,21 @@ function afterFraction(at: usize): usize {
   return at;
 }
 
-/** Returns the end of a time as RFC 3164 or RFC 3339 has it, or 0. Reads at most 40 bytes, and stops at what is not a time. */
-function afterTime(at: usize): usize {
+/**
+ * Returns the end of a time as RFC 3164 or RFC 3339 has it, or 0. Reads at most 40 bytes, and stops at what is not a time.
+ *
+ * @param isSure whether spaces may be before the time of day and the zone
+ */
+function afterTime(at: usize, isSure: bool): usize {
   if (isLetter(load<u8>(at)) && isLetter(load<u8>(at, 2)) && load<u8>(at, 3) == <u8>SPACE && load<u8>(at, 6) == <u8>SPACE) {
     at += 7;
     if (isDigit(load<u8>(at, 3)) && load<u8>(at, 4) == <u8>SPACE) at += 5;
     return isTime(at) ? afterFraction(at + 8) : 0;
   }
-  if (load<u8>(at, 4) != <u8>MINUS || load<u8>(at, 7) != <u8>MINUS || load<u8>(at, 10) != 84 || !isDigit(load<u8>(at)) || !isTime(at + 11)) return 0;
+  if (load<u8>(at, 4) != <u8>MINUS || load<u8>(at, 7) != <u8>MINUS || !isDigit(load<u8>(at)) || !isTime(at + 11)) return 0;
+  if (load<u8>(at, 10) != 84 && !(isSure && load<u8>(at, 10) == <u8>SPACE)) return 0;
   at = afterFraction(at + 19);
+  if (isSure && load<u8>(at) == <u8>SPACE) at++;
   if (load<u8>(at) == 90) return at + 1;
   if (load<u8>(at) != <u8>PLUS && load<u8>(at) != <u8>MINUS) return 0;
   do at++;
@@ -342,8 +352,16 @@ function afterTime(at: usize): usize {
   return at;
 }
 
-/** Where the machine is in the header of the line that was looked at last, if it has one. */
+/** Where the machine begins and ends in the header of the line that was looked at last, if it has one. */
 export let machine: usize = 0;
+let machineEnd: usize = 0;
+
+/** Returns whether an address is in the name of the machine, or is the same again. */
+function isMachine(address: usize, end: usize): bool {
+  if (address >= machine && address < machineEnd) return true;
+  const same = machine + (end - address);
+  return (same == machineEnd || (same < machineEnd && load<u8>(same) == <u8>COLON)) && memory.compare(address, machine, end - address) == 0;
+}
 
 /**
  * Returns where the program is in the header of syslog (RFC 3164, RFC 5424, or with a time as rsyslog and syslog-ng write it), or 0 if
@@ -357,14 +375,30 @@ export function programOf(start: usize, close: usize): usize {
     do at++;
     while (isDigit(load<u8>(at)));
     if (load<u8>(at++) != <u8>GREATER) return 0;
+    if (load<u8>(at) == <u8>SPACE) at++;
     if (isDigit(load<u8>(at)) && load<u8>(at, 1) == <u8>SPACE) at += 2;
+    // Cisco writes a number and may write the machine before the time: <189>42: 192.0.2.1: Feb  3 …
+    let next = at;
+    while (isDigit(load<u8>(next))) next++;
+    if (next > at && load<u8>(next) == <u8>COLON && load<u8>(next, 1) == <u8>SPACE) {
+      at = next + 2;
+      next = at;
+      while (next < close && load<u8>(next) != <u8>SPACE) next++;
+      if (load<u8>(next - 1) == <u8>COLON) {
+        machine = at;
+        machineEnd = next;
+        return next;
+      }
+    }
   }
   const isIso = isDigit(load<u8>(at));
-  at = afterTime(at);
+  at = afterTime(at, hasPriority);
   if (at == 0 || load<u8>(at) != <u8>SPACE) return 0;
+  if (hasPriority) while (at < close && load<u8>(at, 1) == <u8>SPACE) at++;
   const host = at + 1;
   do at++;
   while (at < close && load<u8>(at) != <u8>SPACE);
+  machineEnd = at;
   if (++at >= close) return 0;
   if (!hasPriority) {
     const byte: u32 = load<u8>(at);

@@ -11,21 +11,21 @@
  * it has a port (`name/192.0.2.1:8020`, `IPV4/UDP/192.0.2.1/5060`) or the word ends in a digit, as names of hosts do.
  */
 import { IPV4, IPV6, NO_ADDRESS, parseAddress, parseSpan, storeSpan, textEnd, textStart } from './address';
-import { FOUND, LOCATED_IS_RANGE_END, ROLE_MACHINE, ROLE_NEVER, ROLE_OWN, ROLE_UNNAMED, ROLE_UNTRUSTED, SPAN_BYTES } from '../abi';
+import { FOUND, LOCATED_IS_RANGE_END, ROLE_NEVER, ROLE_OWN, ROLE_UNNAMED, ROLE_UNTRUSTED, SPAN_BYTES } from '../abi';
 import { BACKSLASH, CASE_BIT, COLON, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, ZERO } from './ascii';
 import { putLocated } from './locate';
 import { addCandidate } from './lookup';
 import { bits, equal, inRange, isWithin, VECTOR } from './masks';
-import { grammarOf, hasRest, isForgeable, machine, programOf, roleOf } from './roles';
+import { grammarOf, hasRest, isForgeable, isParameter, machine, programOf, roleOf } from './roles';
 import { found, hasRoles, maxAddressLength } from './settings';
 
 const OPENING_PARENTHESIS: u8 = 40;
 const SLASH: u32 = 47;
-const SEMICOLON: u32 = 59;
 const EQUALS: u32 = 61;
 const GREATER: u32 = 62;
 const UNDERSCORE: u32 = 95;
 const LETTER_A: u32 = 97;
+const ESCAPE: u8 = 27;
 const LETTER_M: u32 = 109;
 const CAPITAL_K: u32 = 75;
 const LETTER_U: u8 = 117;
@@ -298,7 +298,7 @@ export function locateText(start: usize, close: usize): void {
     const from = textStart;
     let to = textEnd;
     let role: u32 = ROLE_UNNAMED;
-    if (hasRoles) role = from == machine ? ROLE_MACHINE : roleOf(from, to, start, grammar);
+    if (hasRoles) role = roleOf(from, to, start, grammar);
     putLocated(familyFound, role, from, to, 0);
     // What else the word has, as in 192.0.2.1-192.0.2.9, is not looked up.
     const last = min(end, to + LONGEST_WORD);
@@ -311,14 +311,17 @@ export function locateText(start: usize, close: usize): void {
   }
 }
 
-/** Returns where a word begins without the end of an escape sequence that sets a color (ECMA-48, 8.3.117): `[1;31m`. */
+/** Returns where a word begins without the end of an escape sequence (ECMA-48, 5.4): `ESC [1G`, or of a color without its ESC: `[1;31m`. */
 function afterColor(word: usize, end: usize, start: usize): usize {
   let at = word;
   while (at < end && isDigit(load<u8>(at))) at++;
-  if (at == end || (load<u8>(at) != LETTER_M && load<u8>(at) != CAPITAL_K)) return word;
+  const letter: u32 = load<u8>(at);
+  if (at == end || (letter | CASE_BIT) - LETTER_A >= 26) return word;
   let from = word;
-  while (from > start && (isDigit(load<u8>(from - 1)) || load<u8>(from - 1) == <u8>SEMICOLON)) from--;
-  return from > start && load<u8>(from - 1) == <u8>OPENING_BRACKET ? at + 1 : word;
+  while (from > start && isParameter(load<u8>(from - 1))) from--;
+  if (from == start || load<u8>(from - 1) != <u8>OPENING_BRACKET) return word;
+  const isWhole = from > start + 1 && load<u8>(from - 2) == ESCAPE;
+  return isWhole || letter == LETTER_M || letter == CAPITAL_K ? at + 1 : word;
 }
 
 /** The family of the address that was found last. */
