@@ -87,10 +87,11 @@ export function isClientKey(path: string, names: AddressNames): boolean {
   );
 }
 
-/** Returns whether a field is that of what writes or carries a message beside it; `isSure`: or a name of the client that may be. */
+/** Returns whether a field is that of what writes or carries a message; `isSure`: or one beside it with a name that may be the client's. */
 export function isShipper(path: string, { shipper, client }: AddressNames, isSure: boolean): boolean {
   const keys = keysOf(path.slice(-MAX_NAME)).map(plainName);
-  if (isSure && keys.length === 1 && shipper.includes(keys[0]!)) return true;
+  const hasOwner = keys.slice(0, -1).some((key) => shipper.includes(key) && !client.includes(key));
+  if ((isSure || hasOwner) && shipper.includes(keys.at(-1)!)) return true;
   const parts = [...keys, ...wordsOf(path.slice(-MAX_NAME))];
   return (
     parts.some((part) => shipper.includes(part)) && parts.every((part) => !client.includes(part) || BARE.test(part))
@@ -109,7 +110,7 @@ export function rankOf(path: string, names: AddressNames): number {
   const whole = keys.length <= 4 ? tails[0]! : keys.join('');
   const has = (list: ReadonlyMap<string, number>, parts: readonly string[]): boolean =>
     parts.some((one) => list.has(one));
-  if (has(untrusted, tails)) return RANKS.untrusted;
+  if (has(untrusted, tails) || tails.some((one) => names.labels.untrusted?.includes(one))) return RANKS.untrusted;
   const place = placeOf(whole, client);
   if (place !== undefined) return place;
   if (machine.has(whole)) return RANKS.machine;

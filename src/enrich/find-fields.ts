@@ -104,9 +104,12 @@ class Fields {
     const remarks = texts.filter(
       (one) => ofClients.includes(one) || (isFull(one) && names.remark.includes(lastNameOf(one.path))),
     );
-    // A shipper's name is the machine's beside a message.
-    const isBeside = (path: string): boolean =>
-      (messages.length > 0 || remarks.length > 0) && isShipper(path, names, messages.length > 0);
+    // A shipper's name is the machine's beside a message, or beside an object that has it.
+    const isBeside = (path: string): boolean => {
+      const parent = path.slice(0, path.lastIndexOf('.') + 1);
+      const isSure = messages.some((one) => one.path.startsWith(parent));
+      return (messages.length > 0 || remarks.length > 0) && isShipper(path, names, isSure);
+    };
     for (const one of all) if (one.rank < RANKS.machine && isBeside(one.path)) one.rank = RANKS.machine;
     const isText = (one: Ranked): boolean => messages.includes(one) && one.addresses < LEAST_SHARE * one.all;
     const holders = all.filter((one) => {
@@ -280,10 +283,11 @@ function findInJson(text: string, lines: readonly string[], name: string, given:
   const takes = (one: FormatName): boolean => given.format === undefined || given.format === one;
   const parsed = lines.map(jsonOf);
   const objects = parsed.filter(isObject);
-  // With a comma after each, they are one after the other, and no lines.
-  const hasCommas =
-    takes('json-seq') && lines.some((line) => line.trimEnd().endsWith('},')) && topValues(text).length > 1;
-  const isLines = !hasCommas && objects.length > 0 && objects.length * 2 >= lines.length;
+  // With a comma after each, or several on a line, they are one after the other, and no lines.
+  const isJoined = (line: string, at: number): boolean =>
+    line.trimEnd().endsWith('},') || (parsed[at] === undefined && topValues(line).length > 1);
+  const isSeries = takes('json-seq') && lines.some(isJoined) && topValues(text).length > 1;
+  const isLines = !isSeries && objects.length > 0 && objects.length * 2 >= lines.length;
   if (takes('jsonl') && isLines) {
     // Such lines have a result without a guess; that others have none is no reason for another field.
     if (objects.some((one) => hasDefault(one, given))) return undefined;
@@ -325,6 +329,8 @@ const isComment = (line: string): boolean => line.startsWith('#');
 const SEPARATOR = /^"?sep=([^"])"?$/i;
 /** The name of a column, which may end in a unit. */
 const COLUMN_NAME = /^[\p{L}\p{N}_#@*"' \r\n,.:/()%+&?$€=-]{1,100}(?:\[[^\]]{0,20}\])?$/u;
+/** A row of `"key=value"`. */
+const QUOTED_PAIR = /^"\w+=/;
 /** A line of dashes in a table that is drawn for readers; bars with spaces around them, after several words, or of a format of its own. */
 const RULE = /^[\s|+:=-]*$/;
 const TEXT_BARS = /\S \||\| +\S|^(?:[^\s|]+\s+){3}|(?:CEF|LEEF):\d/;
@@ -333,6 +339,11 @@ const TEXT_BARS = /\S \||\| +\S|^(?:[^\s|]+\s+){3}|(?:CEF|LEEF):\d/;
 function areNames(cells: readonly string[]): boolean {
   return cells.every((cell) => cell.trim() === '' || COLUMN_NAME.test(cell)) && !hasAddress(cells);
 }
+
+/** The beginning of what JSON may have been, into which no tabs are written. */
+const LOOKS_LIKE_JSON = /^\s*(?:\{\s*(?:"(?:[^"\\\n]|\\.)*"\s*:|[\r\n])|\[\s*(?:[\r\n]|\{\s*"))/;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: ESC begins a color
+const COLOR = /\x1b\[[\d;]*m/g;
 
 /** Returns the most frequent number of cells of rows that have several, or 1. */
 function widthOf(rows: readonly (readonly string[])[]): number {
@@ -370,7 +381,8 @@ function findInTable(
   const start = width > 2 && next >= 0 && areNames(rows[next]!) ? next : first;
   const records = rows.slice(start).filter(({ length }) => length === width);
   const header = records[0] ?? [];
-  const hasHeader = !hasAddress(header);
+  const hasPairs = lines.every((line) => QUOTED_PAIR.test(line));
+  const hasHeader = !hasPairs && !hasAddress(header);
   const share = records.length / (rows.length - start);
   if (hasHeader) {
     if (records.length < 2 || !areNames(header) || share < LEAST_ROW_SHARE || start > 10) return undefined;
@@ -392,8 +404,8 @@ function findInTable(
   if (found.inText) {
     // Lines that only end with the delimiter, or have an address where the header would be, are text.
     const filled = records.filter((row) => row.filter((cell) => cell !== '').length > 1);
-    if (2 * filled.length < records.length || share < LEAST_SHARE || addressesIn(header).flat().length > 0)
-      return undefined;
+    const isText = !hasPairs && addressesIn(header).flat().length > 0;
+    if (2 * filled.length < records.length || share < LEAST_SHARE || isText) return undefined;
   }
   return {
     format: delimiter === '\t' ? 'tsv' : 'csv',
@@ -405,13 +417,18 @@ function findInTable(
 
 const PAIR = /(?:^|[\s,;|[({])([A-Za-z_][\w.-]*)=(?:"((?:[^"\\]|\\.)*)"|([^\s,;|"]*))/g;
 
+/** A key of several words, which only text has. */
+const PHRASE = /[,;]\s*[A-Za-z][\w-]*(?: [A-Za-z][\w-]*)+=/;
+
 /** Finds a key of the table of names in lines with `key=value`. */
 function findInPairs(lines: readonly string[], names: AddressNames): DetectedFields | undefined {
+  const { server = [] } = names.grammar.texts ?? {};
   const fields = new Fields();
   let matches = 0;
   for (const line of lines) {
-    const pairs = [...line.matchAll(PAIR)];
-    if (pairs.length >= 2) matches++;
+    const own = server.reduce((rest, label) => rest.replaceAll(label, ''), line);
+    const pairs = [...own.matchAll(PAIR)];
+    if (pairs.length >= 2 && !PHRASE.test(line)) matches++;
     for (const [, key, quoted, value] of pairs) fields.add(escaped(key!), quoted ?? value!);
   }
   const found = fields.best(names, false);
@@ -466,6 +483,18 @@ function findAny(
     if (takes('json') || takes('jsonl')) return findInJson(text, lines, name, given, names);
     return undefined;
   }
+  const [start = ''] = lines;
+  if (
+    format === undefined &&
+    LOOKS_LIKE_JSON.test(text.replace(COLOR, '')) &&
+    /[{}[\],;]\s*$/.test(start.replace(COLOR, '')) &&
+    jsonOf(start) === undefined
+  ) {
+    throw refuse(
+      name,
+      'looks like JSON and is not: colors, comments, NaN or names without quotes may be in it; "jq . FILE" says where, --format text reads it as text',
+    );
+  }
   const separator = SEPARATOR.exec(lines[0]!)?.[1];
   const delimiters = (delimiter ?? separator) ? [(delimiter ?? separator)!] : [',', '\t', ';', '|'];
   const entries = lines.filter((line) => !isComment(line));
@@ -503,8 +532,8 @@ function findAny(
     const found = findInPairs(lines, names);
     if (found !== undefined) return found;
   }
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: binary data has them; ESC begins a color
-  const isText = !/[\0-\x08\x0e-\x1a]/.test(text) && addressesIn(lines).flat().length > 0;
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: binary data has them; ESC begins a color, BEL ends a link
+  const isText = !/[\0-\x06\x08\x0e-\x1a]/.test(text) && addressesIn(lines).flat().length > 0;
   if (takes('text') && isText) return { format: 'text', ...rest };
   checkHeader(lines, isWhole, delimiters, name, given);
   return undefined;

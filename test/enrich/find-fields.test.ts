@@ -66,10 +66,20 @@ describe('findFields', () => {
     ['id,name,ip\n1,"ann,8.8.8.8\n2,bob,8.8.8.8\n3,eve,8.8.8.8\n', '--format csv --field ip'],
     ['name,seen\nann,at 8.8.8.8 (web)\nbob,at 8.8.8.8\n', '--format csv --field seen --in-text'],
     ['name,ip\nann,="8.8.8.8"\n', '--format csv --field ip --in-text'],
+    ['"n=1","srcip=8.8.8.8"\n"n=2","srcip=9.9.9.9"\n', '--format csv --field 2 --no-header --in-text'],
+    // What a user is called; what is beside a message, or says what carries it.
+    ['{"user":{"name":"9.9.9.9"},"node":"8.8.8.8"}\n', '--format jsonl --field user.name'],
+    ['{"username":"9.9.9.9","seen":"8.8.8.8"}\n', '--format jsonl --field seen'],
+    ['{"log":{"data":{"msg":"from 8.8.8.8"},"source":"9.9.9.9"}}\n', '--format jsonl --field log.data.msg --in-text'],
+    [
+      '{"tags":{"source":"9.9.9.9"},"fields":{"message":"of 8.8.8.8"}}\n',
+      '--format jsonl --field fields.message --in-text',
+    ],
     // Objects one after the other, and arrays in arrays that hold the records.
     ['{"src":"8.8.8.8"}{"src":"1.1.1.1"}', '--format json-seq --field src'],
     ['{\n "src": "8.8.8.8"\n}\n', '--format json-seq --field src'],
     ['{"src":"8.8.8.8"},\n{"src":"1.1.1.1"}\n', '--format json-seq --field src'],
+    ['{"src":"8.8.8.8"}\n{"src":"1.1.1.1"}{"src":"1.1.1.1"}\n', '--format json-seq --field src'],
     ['\x1e{"src":"8.8.8.8"}\n\x1e{"src":"8.8.8.8"}\n', '--format json-seq --field src'],
     ['{"a":[{"b":[{"src":"8.8.8.8"},{"src":"8.8.8.8"}]}]}\n', "--format json --items 'a[].b' --field src"],
     ['[[{"src":"8.8.8.8"}],[{"src":"8.8.8.8"}]]', "--format json --items '[][]' --field src"],
@@ -82,6 +92,9 @@ describe('findFields', () => {
     ['| a | ip |\n|---|---|\n| x | 8.8.8.8 |\n', '--format text'],
     ['a b c CEF:0|x|20.0.0.1|y|from 8.8.8.8\na b c CEF:0|x|20.0.0.1|y|from 8.8.8.8\n', '--format text'],
     ['a=1 ip=8.8.8.8\nb=1 c=2 relay:9.9.9.9\n', '--format text'],
+    ['<13>1 - a b - - [origin ip="8.8.8.8"] from 9.9.9.9\n', '--format text'],
+    ['x, Device IP Address=8.8.8.8, Calling-Station-ID=9.9.9.9\n', '--format text'],
+    ['{"msg":"from 8.8.8.8"} x\n{"msg":"from 9.9.9.9"} x\n', '--format text'],
     ['deny 8.8.8.8;\ndeny 1.1.1.1;\nallow all;\n', '--format text'],
     ['allow all;\ndeny 8.8.8.8;\ndeny 1.1.1.1;\n', '--format text'],
     ['from 8.8.8.8 (a), ok\nfrom 1.1.1.1 (b), ok\n', '--format text'],
@@ -103,6 +116,11 @@ describe('findFields', () => {
     ['[1,"8.8.8.8"]\n[2,"8.8.8.8"]\n', /arrays of values/],
     ['{"8.8.8.8":{"n":1},\n"1.1.1.1":{}}', /no field of its objects has an address .* --format json --items/],
     ['name,ip\n', /one line, the header of a table with the columns name, ip, and no records/],
+    // Tabs in what may have been JSON would make something else of it.
+    ['{"src":"8.8.8.8","n":NaN}\n', /looks like JSON and is not: .*jq/],
+    ['{\n  // src\n  "src": "8.8.8.8"\n}\n', /looks like JSON/],
+    ['{ "_id" : ObjectId("a"), "src" : "8.8.8.8" }\n', /looks like JSON/],
+    ['\x1b[1;39m{\n  \x1b[0m"src": "8.8.8.8"\n}\n', /looks like JSON/],
   ])('refuses %j', (text, message) => {
     expect(() => find(text)).toThrow(
       expect.objectContaining({ code: 'E_BAD_INPUT', message: expect.stringMatching(message) }),
