@@ -19,7 +19,7 @@
  * @property {(addresses: string[]) => Promise<string[]>} ask returns the answer for each address
  * @property {(code: string, ip: string) => string} [expects] the right answer, from the country's code; by default the code itself
  * @property {(ip: string) => boolean} [holds] which addresses it can be asked for
- * @property {number} [count] how many addresses it is asked for, if asking is slow
+ * @property {number} [count] how many addresses it is asked for, by default 1,200
  * @property {string} [release] how a newer release gets in, if it is not `reload`
  * @property {string} [note] what to know, and what does not work
  */

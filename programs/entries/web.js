@@ -55,6 +55,7 @@ ${nginxSays}`,
     start: "nginx -g 'daemon off;'",
     reload: 'nginx -s reload',
     ask: http(forwarded),
+    count: 95_000,
     note: 'Needs no module, but the memory of a table.',
   },
   {
@@ -78,6 +79,7 @@ frontend web
     start: 'haproxy -W -db -p /run/haproxy.pid -f /etc/haproxy/haproxy.cfg',
     reload: 'kill -USR2 "$(cat /run/haproxy.pid)"',
     ask: http(forwarded, ({ body }) => (body === '-' ? '' : body)),
+    count: 95_000,
     release: 'by `systemctl reload haproxy`',
   },
   {
