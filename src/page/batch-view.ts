@@ -1,6 +1,7 @@
 /** The batch on the page: its form, its progress, and its results as figures, rows, shares and a map. */
+import { type Html, html } from '../html.js';
 import type { Progress } from './batch.js';
-import { button, byId, countDown, countText, element, numberText, percent, sizeText } from './dom.js';
+import { byId, countDown, countText, numberText, percent, sizeText } from './dom.js';
 import type { Filter } from './entries.js';
 import type { WorldMap } from './map.js';
 import type { FromWorker, ToWorker } from './protocol.js';
@@ -13,8 +14,6 @@ const MAX_FIELD_TEXT = 10_000;
 /** Characters of a long text that are taken at a time; a pair of surrogates that is cut is not part of an address. */
 const PIECE = 4_000_000;
 
-const SVG = 'http://www.w3.org/2000/svg';
-
 /** Countries that have a chip of their own besides the general ones. */
 const CHIPS = 2;
 
@@ -22,17 +21,9 @@ const CHIPS = 2;
 const SHARES_WHILE_RUNNING = 20;
 
 /** Returns a bar. @param share 0 to 1 */
-function bar(share: number): SVGElement {
-  const drawn = document.createElementNS(SVG, 'svg');
-  drawn.setAttribute('viewBox', '0 0 100 8');
-  drawn.setAttribute('preserveAspectRatio', 'none');
-  drawn.setAttribute('class', 'bar');
-  drawn.setAttribute('aria-hidden', 'true');
-  const rectangle = document.createElementNS(SVG, 'rect');
-  rectangle.setAttribute('width', Math.max(0.5, 100 * share).toFixed(1));
-  rectangle.setAttribute('height', '8');
-  drawn.append(rectangle);
-  return drawn;
+function bar(share: number): Html {
+  const width = Math.max(0.5, 100 * share).toFixed(1);
+  return html`<svg viewBox="0 0 100 8" preserveAspectRatio="none" class="bar" aria-hidden="true"><rect width="${width}" height="8"/></svg>`;
 }
 
 export class BatchView {
@@ -149,6 +140,12 @@ export class BatchView {
       if (file !== undefined) this.#use(file, file.name);
       else if (text !== '') void this.#useText(text, 'Dropped text');
     });
+    for (const id of ['chips', 'counts']) {
+      byId(id).addEventListener('click', ({ target }) => {
+        const filter = target instanceof HTMLButtonElement ? target.dataset.filter : undefined;
+        if (filter !== undefined) this.filterBy(filter);
+      });
+    }
     for (const format of ['csv', 'jsonl'] as const)
       byId(format).addEventListener('click', () => {
         this.#send({ do: 'download', format, hiding: byId<HTMLSelectElement>('hiding').value as Hiding });
@@ -206,12 +203,11 @@ export class BatchView {
     this.#send({ do: 'start', source, db, base: document.baseURI, log: this.#log.value, lang: this.#lang });
   }
 
-  /** Tells how far it is. @param live a part that changes each second and is not read out again */
-  #tell(text: string, live?: HTMLElement): void {
+  /** Tells how far it is. */
+  #tell(text: string): void {
     this.#endCountDown();
     this.#endCountDown = () => {};
-    this.#status.replaceChildren(text);
-    if (live !== undefined) this.#status.append(' ', live);
+    this.#status.textContent = text;
   }
 
   #hear(message: FromWorker): void {
@@ -226,7 +222,8 @@ export class BatchView {
         this.#select();
         break;
       case 'wait':
-        this.#onWait(message.seconds);
+        this.#tell('The rate is used up. It goes on in ');
+        this.#endCountDown = countDown(message.seconds, this.#status);
         break;
       case 'end':
         this.#onEnd(message);
@@ -255,15 +252,6 @@ export class BatchView {
     this.#progress.value = total === 0 ? 1 : done / total;
     this.#tell(`Looking up: ${numberText(done)} of ${numberText(total)} …`);
     this.#draw(progress);
-  }
-
-  #onWait(seconds: number): void {
-    const left = element('span');
-    left.setAttribute('role', 'timer');
-    this.#tell('The rate is used up. It goes on in', left);
-    this.#endCountDown = countDown(seconds, (text) => {
-      left.textContent = text;
-    });
   }
 
   /** Ends the run, and says how. */
@@ -318,40 +306,28 @@ export class BatchView {
   }
 
   #drawFigures({ done, counts, located, inUnion, invalid }: Progress): void {
-    const figure = (value: string, name: string): HTMLElement =>
-      element('div', element('dt', name), element('dd', value));
-    const without = done - invalid - located;
-    byId('figures').replaceChildren(
+    const figure = (value: string, name: string): Html => html`<div><dt>${name}</dt><dd>${value}</dd></div>`;
+    const figures = [
       figure(numberText(done), done === 1 ? 'address' : 'addresses'),
       figure(numberText(counts.filter(({ code }) => code !== undefined).length), 'countries'),
       figure(percent(inUnion, located), 'in the Union'),
-      figure(numberText(without), 'without a country'),
-      ...(invalid > 0 ? [figure(numberText(invalid), invalid === 1 ? 'not an address' : 'not addresses')] : []),
-    );
+      figure(numberText(done - invalid - located), 'without a country'),
+    ];
+    if (invalid > 0) figures.push(figure(numberText(invalid), invalid === 1 ? 'not an address' : 'not addresses'));
+    byId('figures').innerHTML = html`${figures}`.text;
   }
 
   #drawShares({ done, invalid, counts }: Progress): void {
     const rows = [...counts];
     if (invalid > 0) rows.push({ code: 'invalid', name: 'Not an address', isEu: false, count: invalid });
     const most = Math.max(1, ...rows.map(({ count }) => count));
-    byId('counts')
-      .querySelector('tbody')!
-      .replaceChildren(
-        ...rows.slice(0, this.#isRunning ? SHARES_WHILE_RUNNING : rows.length).map(({ code, name, count }) => {
-          const head = element(
-            'th',
-            button(name, () => this.filterBy(code ?? 'none')),
-          );
-          head.setAttribute('scope', 'row');
-          return element(
-            'tr',
-            head,
-            element('td', bar(count / most)),
-            element('td', percent(count, done)),
-            element('td', numberText(count)),
-          );
-        }),
+    const shown = rows
+      .slice(0, this.#isRunning ? SHARES_WHILE_RUNNING : rows.length)
+      .map(
+        ({ code, name, count }) =>
+          html`<tr><th scope="row"><button type="button" data-filter="${code ?? 'none'}">${name}</button></th><td>${bar(count / most)}</td><td>${percent(count, done)}</td><td>${numberText(count)}</td></tr>`,
       );
+    byId('counts').querySelector('tbody')!.innerHTML = html`${shown}`.text;
   }
 
   #drawChips(): void {
@@ -369,14 +345,11 @@ export class BatchView {
     }
     const container = byId('chips');
     const focused = container.contains(document.activeElement) ? document.activeElement?.textContent : undefined;
-    container.replaceChildren(
-      ...[...chips].map(([filter, name]) => {
-        const isOn = filter === this.#filter;
-        const chip = button(name, () => this.filterBy(filter));
-        chip.setAttribute('aria-pressed', String(isOn));
-        return chip;
-      }),
+    const drawn = [...chips].map(
+      ([filter, name]) =>
+        html`<button type="button" data-filter="${filter}" aria-pressed="${String(filter === this.#filter)}">${name}</button>`,
     );
+    container.innerHTML = html`${drawn}`.text;
     for (const chip of container.children) if (chip.textContent === focused) (chip as HTMLElement).focus();
     byId('shown').textContent = countText(this.#selected, 'row');
   }

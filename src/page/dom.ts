@@ -4,22 +4,6 @@ export function byId<Type extends HTMLElement>(id: string): Type {
   return document.getElementById(id) as Type;
 }
 
-/** Makes an element with text or children. */
-export function element(name: string, ...children: (Node | string)[]): HTMLElement {
-  const made = document.createElement(name);
-  made.append(...children);
-  return made;
-}
-
-/** Makes a button with a text and what it does. */
-export function button(text: string, onClick: () => void): HTMLButtonElement {
-  const made = document.createElement('button');
-  made.type = 'button';
-  made.textContent = text;
-  made.addEventListener('click', onClick);
-  return made;
-}
-
 export const numberText = (value: number): string => value.toLocaleString('en-US');
 
 export const percent = (part: number, whole: number): string =>
@@ -58,14 +42,18 @@ export function startCopying(): void {
 }
 
 /**
- * Shows the seconds until something goes on, each second.
+ * Shows the seconds until something goes on, each second, at the end of an element; they are not read out again.
  *
- * @param show receives the text
  * @returns a function that ends it
  */
-export function countDown(seconds: number, show: (text: string) => void): () => void {
+export function countDown(seconds: number, parent: Element): () => void {
   const end = performance.now() + 1_000 * seconds;
-  const tell = (): void => show(`${Math.max(0, Math.ceil((end - performance.now()) / 1_000))} s`);
+  const left = document.createElement('span');
+  left.setAttribute('role', 'timer');
+  parent.append(left);
+  const tell = (): void => {
+    left.textContent = `${Math.max(0, Math.ceil((end - performance.now()) / 1_000))} s`;
+  };
   tell();
   const timer = setInterval(tell, 1_000);
   return () => clearInterval(timer);

@@ -1,8 +1,9 @@
 /** The script of the first page: it completes what the server has rendered. */
 import { namesIn } from '../country/names.js';
+import { html } from '../html.js';
 import { answerHtml, historyHtml, INVALID_ADDRESS, NO_DATABASE, type Notice, noticeHtml } from './answer.js';
 import { BatchView } from './batch-view.js';
-import { button, byId, countDown, element, startCopying } from './dom.js';
+import { byId, countDown, startCopying } from './dom.js';
 import { loadDrawing, WorldMap } from './map.js';
 import { problemOf, RequestError } from './problems.js';
 import type { Period, Result } from './results.js';
@@ -34,7 +35,10 @@ class Answer {
       void this.#ask(this.#input.value.trim());
     });
     this.#answer.addEventListener('click', ({ target }) => {
-      if (target instanceof HTMLElement && target.dataset.history !== undefined) void this.#showHistory(target);
+      if (!(target instanceof HTMLElement)) return;
+      const { history, again } = target.dataset;
+      if (history !== undefined) void this.#showHistory(target);
+      if (again !== undefined) void this.#ask(again);
     });
     for (const example of this.#form.querySelectorAll('a')) {
       example.addEventListener('click', (event) => {
@@ -96,12 +100,7 @@ class Answer {
     this.#show(noticeHtml(address, ['…', 'Looking up']).text, '');
     const onWait = (seconds: number): void => {
       this.#show(noticeHtml(address, ['Too many lookups', 'It goes on by itself in ']).text, '');
-      const left = element('span');
-      left.setAttribute('role', 'timer');
-      this.#answer.querySelector('.hint')!.append(left);
-      endCountDown = countDown(seconds, (text) => {
-        left.textContent = text;
-      });
+      endCountDown = countDown(seconds, this.#answer.querySelector('.hint')!);
     };
     try {
       const result = await lookUp(address, controller.signal, onWait, this.#query(day));
@@ -126,9 +125,10 @@ class Answer {
     const offline: Notice = ['Offline', 'The server cannot be reached.'];
     const notices: Record<number, Notice> = { 0: offline, 503: NO_DATABASE };
     const status = error instanceof RequestError ? error.status : -1;
-    this.#show(noticeHtml(address, notices[status] ?? ['No answer', problemOf(error)]).text, '');
+    const notice = noticeHtml(address, notices[status] ?? ['No answer', problemOf(error)]);
     // A day that is not kept now is not kept a moment later.
-    if (status !== 400) this.#answer.append(button('Try again', () => void this.#ask(address)));
+    const again = status === 400 ? undefined : html`<button type="button" data-again="${address}">Try again</button>`;
+    this.#show(html`${notice}${again}`.text, '');
   }
 }
 
@@ -145,7 +145,7 @@ async function startSingleStack(id: string): Promise<void> {
     shown.textContent = 'none';
     return;
   }
-  shown.replaceChildren(element('code', result.ip), ` ${named(result).country ?? 'no country'}`);
+  shown.innerHTML = html`<code>${result.ip}</code> ${named(result).country ?? 'no country'}`.text;
 }
 
 async function start(): Promise<void> {

@@ -1,6 +1,7 @@
 /** The world map: colors countries by level, tells about the one under the pointer or the focus, and zooms. */
 import type { CountryNames } from '../country/names.js';
-import { button, element, numberText } from './dom.js';
+import { html } from '../html.js';
+import { numberText } from './dom.js';
 import { type CountryCount, LEVELS, levelOf, levelStarts } from './results.js';
 
 /** A part of the map, in units of its view box. */
@@ -34,6 +35,9 @@ const DOT_SHARE = 0.012;
 /** Movement in pixels from which a press of the pointer moves the map. */
 const DRAG_PX = 4;
 
+/** What a map has besides the drawing: the buttons, what is pointed at, and the legend. */
+const CONTROLS = html`<div class="zoom" role="group" aria-label="Part of the map"><button type="button" aria-label="Closer">+</button><button type="button" aria-label="Farther">−</button><button type="button">Europe</button><button type="button">World</button></div><p class="map-label" role="status"></p><ul class="legend" aria-label="Addresses by color"></ul>`;
+
 export interface MapOptions {
   /** The names to show, from the English ones of the drawing. */
   nameOf: CountryNames;
@@ -66,12 +70,10 @@ export class WorldMap {
     const svg = drawing.cloneNode(true) as SVGSVGElement;
     this.#svg = svg;
     this.#onPick = onPick;
-    this.#label = element('p');
-    this.#label.className = 'map-label';
-    this.#label.setAttribute('role', 'status');
-    this.#legend = element('ul');
-    this.#legend.className = 'legend';
-    this.#legend.setAttribute('aria-label', 'Addresses by color');
+    container.innerHTML = CONTROLS.text;
+    const [zoom, shown, legend] = container.children as unknown as HTMLElement[];
+    this.#label = shown!;
+    this.#legend = legend!;
     const { x, y, width, height } = drawing.viewBox.baseVal;
     this.#world = { x, y, width, height };
     this.#region = this.#world;
@@ -90,7 +92,14 @@ export class WorldMap {
     svg.setAttribute('role', 'group');
     svg.setAttribute('aria-label', `${label}. The arrow keys go from country to country.`);
     container.classList.toggle('pickable', onPick !== undefined);
-    container.replaceChildren(svg, this.#zoomButtons(), this.#label, this.#legend);
+    container.prepend(svg);
+    const actions = [
+      () => this.#zoomBy(1 / ZOOM_STEP),
+      () => this.#zoomBy(ZOOM_STEP),
+      () => this.zoomTo(EUROPE),
+      () => this.zoomTo([]),
+    ];
+    for (const [index, action] of actions.entries()) zoom!.children[index]!.addEventListener('click', action);
     this.#listen();
     this.show([]);
     new ResizeObserver(() => this.#fit()).observe(svg);
@@ -152,34 +161,12 @@ export class WorldMap {
   #showLegend(most: number): void {
     const starts = most === 0 || this.#onPick === undefined ? [] : levelStarts(most);
     this.#legend.hidden = starts.length === 0;
-    this.#legend.replaceChildren(
-      ...starts.map(({ level, from }, index) => {
-        const next = starts[index + 1];
-        const to = next === undefined ? most : next.from - 1;
-        const item = element('li', from === to ? numberText(from) : `${numberText(from)} to ${numberText(to)}`);
-        item.dataset.level = String(Math.min(level, LEVELS));
-        return item;
-      }),
-    );
-  }
-
-  #zoomButtons(): HTMLElement {
-    const spoken = (text: string, name: string, action: () => void): HTMLButtonElement => {
-      const made = button(text, action);
-      made.setAttribute('aria-label', name);
-      return made;
-    };
-    const group = element(
-      'div',
-      spoken('+', 'Closer', () => this.#zoomBy(1 / ZOOM_STEP)),
-      spoken('−', 'Farther', () => this.#zoomBy(ZOOM_STEP)),
-      button('Europe', () => this.zoomTo(EUROPE)),
-      button('World', () => this.zoomTo([])),
-    );
-    group.className = 'zoom';
-    group.setAttribute('role', 'group');
-    group.setAttribute('aria-label', 'Part of the map');
-    return group;
+    const items = starts.map(({ level, from }, index) => {
+      const to = (starts[index + 1]?.from ?? most + 1) - 1;
+      const text = from === to ? numberText(from) : `${numberText(from)} to ${numberText(to)}`;
+      return html`<li data-level="${Math.min(level, LEVELS)}">${text}</li>`;
+    });
+    this.#legend.innerHTML = html`${items}`.text;
   }
 
   #zoomBy(factor: number): void {

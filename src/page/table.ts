@@ -1,5 +1,6 @@
 /** A table of any number of rows, of which only those are drawn that can be seen. */
-import { element, numberText } from './dom.js';
+import { type Html, html } from '../html.js';
+import { numberText } from './dom.js';
 import type { Order, SortColumn } from './entries.js';
 import { ROWS_PER_BLOCK } from './protocol.js';
 import type { Row } from './results.js';
@@ -24,12 +25,14 @@ export interface TableEvents {
   onSort(order: Order): void;
 }
 
-function cell(name: string, ...children: (Node | string)[]): HTMLElement {
-  const made = element('div', ...children);
-  made.setAttribute('role', 'cell');
-  made.className = name;
-  return made;
+function cell(column: string, content: string | Html): Html {
+  return html`<div role="cell" class="c-${column}">${content}</div>`;
 }
+
+/** The table without rows. */
+const EMPTY = html`<div class="scroller" tabindex="0" role="region" aria-label="Addresses, rows"><div role="table" aria-label="Addresses">
+<div role="rowgroup" class="heads"><div role="row" aria-rowindex="1" class="row-head">${COLUMNS.map(([column, name]) => html`<div role="columnheader" class="c-${column}" data-column="${column}"><button type="button">${name}</button></div>`)}</div></div>
+<div role="rowgroup" class="space"></div></div></div>`;
 
 /** Returns the country of a row as text. */
 function countryOf({ result, reason }: Row): string {
@@ -39,10 +42,10 @@ function countryOf({ result, reason }: Row): string {
 
 export class RowTable {
   readonly #events: TableEvents;
-  readonly #scroller = element('div');
-  readonly #table = element('div');
-  readonly #space = element('div');
-  readonly #headers = new Map<SortColumn, HTMLElement>();
+  readonly #scroller: HTMLElement;
+  readonly #table: HTMLElement;
+  readonly #space: HTMLElement;
+  readonly #headers: readonly HTMLElement[];
   #order: Order = { column: 'line', descending: false };
   #count = 0;
   /** Rows by block. */
@@ -56,27 +59,30 @@ export class RowTable {
 
   constructor(container: HTMLElement, events: TableEvents) {
     this.#events = events;
-    this.#scroller.className = 'scroller';
-    this.#scroller.tabIndex = 0;
-    this.#scroller.setAttribute('role', 'region');
-    this.#scroller.setAttribute('aria-label', 'Addresses, rows');
-    this.#table.setAttribute('role', 'table');
-    this.#table.setAttribute('aria-label', 'Addresses');
-    this.#space.setAttribute('role', 'rowgroup');
-    this.#space.className = 'space';
-    this.#table.append(this.#header(), this.#space);
-    this.#scroller.append(this.#table);
-    container.replaceChildren(this.#scroller);
+    container.innerHTML = EMPTY.text;
+    this.#scroller = container.querySelector('.scroller')!;
+    this.#table = container.querySelector('[role=table]')!;
+    this.#space = container.querySelector('.space')!;
+    this.#headers = [...container.querySelectorAll<HTMLElement>('[role=columnheader]')];
+    for (const header of this.#headers) {
+      header.firstElementChild!.addEventListener('click', () => this.#sortBy(header.dataset.column as SortColumn));
+    }
+    this.#markOrder();
+    this.#networkHeader.hidden = true;
     this.#scroller.addEventListener('scroll', () => this.#onScroll(), { passive: true });
     this.#scroller.addEventListener('keydown', (event) => this.#onKey(event));
     this.#scroller.addEventListener('wheel', (event) => this.#onWheel(event), { passive: false });
     new ResizeObserver(() => this.#measure()).observe(this.#scroller);
   }
 
+  get #networkHeader(): HTMLElement {
+    return this.#headers.at(-1)!;
+  }
+
   /** Shows or hides the column of the networks. */
   showNetworks(areShown: boolean): void {
     this.#table.classList.toggle('with-networks', areShown);
-    this.#headers.get('network')!.hidden = !areShown;
+    this.#networkHeader.hidden = !areShown;
     if (!areShown && this.#order.column === 'network') {
       this.#order = { column: 'line', descending: false };
       this.#markOrder();
@@ -99,29 +105,6 @@ export class RowTable {
     this.#draw();
   }
 
-  #header(): HTMLElement {
-    const row = element('div');
-    row.setAttribute('role', 'row');
-    row.setAttribute('aria-rowindex', '1');
-    row.className = 'row-head';
-    for (const [column, name] of COLUMNS) {
-      const sort = element('button', name) as HTMLButtonElement;
-      sort.type = 'button';
-      sort.addEventListener('click', () => this.#sortBy(column));
-      const header = element('div', sort);
-      header.setAttribute('role', 'columnheader');
-      header.className = `c-${column}`;
-      this.#headers.set(column, header);
-      row.append(header);
-    }
-    this.#markOrder();
-    this.#headers.get('network')!.hidden = true;
-    const group = element('div', row);
-    group.setAttribute('role', 'rowgroup');
-    group.className = 'heads';
-    return group;
-  }
-
   #sortBy(column: SortColumn): void {
     const descending = column === this.#order.column && !this.#order.descending;
     this.#order = { column, descending };
@@ -135,9 +118,9 @@ export class RowTable {
   }
 
   #markOrder(): void {
-    for (const [column, header] of this.#headers) {
-      const { column: sorted, descending } = this.#order;
-      if (column === sorted) header.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
+    const { column, descending } = this.#order;
+    for (const header of this.#headers) {
+      if (header.dataset.column === column) header.setAttribute('aria-sort', descending ? 'descending' : 'ascending');
       else header.removeAttribute('aria-sort');
     }
   }
@@ -212,38 +195,32 @@ export class RowTable {
     const first = Math.max(0, Math.floor(this.#top) - EXTRA_ROWS);
     const seen = Math.ceil(this.#viewport / this.#rowHeight);
     const end = Math.min(this.#count, Math.ceil(this.#top) + seen + EXTRA_ROWS);
-    const rows: HTMLElement[] = [];
-    for (let at = first; at < end; at++) {
-      const row = this.#row(at);
-      row.style.top = `${this.#scroller.scrollTop + (at - this.#top) * this.#rowHeight}px`;
-      rows.push(row);
+    const rows = Array.from({ length: end - first }, (_, index) => this.#row(first + index));
+    this.#space.innerHTML = html`${rows}`.text;
+    for (const [index, row] of [...this.#space.children].entries()) {
+      const top = this.#scroller.scrollTop + (first + index - this.#top) * this.#rowHeight;
+      (row as HTMLElement).style.top = `${top}px`;
     }
-    this.#space.replaceChildren(...rows);
   }
 
-  #row(at: number): HTMLElement {
+  #row(at: number): Html {
     const block = Math.floor(at / ROWS_PER_BLOCK);
     const content = this.#blocks.get(block)?.[at % ROWS_PER_BLOCK];
-    const row = element('div');
-    row.setAttribute('role', 'row');
-    row.setAttribute('aria-rowindex', String(at + 2));
-    row.className = 'row-line';
+    const row = (cells: Html[], more = ''): Html =>
+      html`<div role="row" aria-rowindex="${at + 2}" class="row-line${more}">${cells}</div>`;
     if (content === undefined) {
       this.#ask(block);
-      row.append(cell('c-line', '…'), cell('c-address'), cell('c-country'), cell('c-union'));
-      return row;
+      return row([cell('line', '…'), cell('address', ''), cell('country', ''), cell('union', '')]);
     }
     const { line, text, result } = content;
-    if (result?.country_code == null) row.classList.add('unlocated');
-    const union = result?.country_code == null ? '' : result.is_eu ? 'yes' : 'no';
-    row.append(
-      cell('c-line', numberText(line)),
-      cell('c-address', element('code', text)),
-      cell('c-country', countryOf(content)),
-      cell(union === 'yes' ? 'c-union yes' : 'c-union', union),
-    );
+    const isLocated = result?.country_code != null;
+    const union = !isLocated ? '' : result.is_eu ? 'yes' : 'no';
+    const cells = [
+      ...[cell('line', numberText(line)), cell('address', html`<code>${text}</code>`)],
+      ...[cell('country', countryOf(content)), cell('union', union)],
+    ];
     if (result?.asn !== undefined)
-      row.append(cell('c-network', result.asn === null ? '' : `AS${result.asn} ${result.as_name ?? ''}`));
-    return row;
+      cells.push(cell('network', result.asn === null ? '' : `AS${result.asn} ${result.as_name ?? ''}`));
+    return row(cells, isLocated ? '' : ' unlocated');
   }
 }
