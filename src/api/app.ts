@@ -176,7 +176,7 @@ function addRoutes(app: FastifyInstance, context: Context, page: Page, handlers:
   }
 
   for (const [name, route] of Object.entries<Route>(ROUTES)) {
-    const { method, path, needsKey, checksHost, isOwn = false } = route;
+    const { method = 'GET', path, needsKey, checksHost, isOwn = false } = route;
     const handler = handlers[name as RouteName];
     const isBatch = name === 'batch';
     app.route({

@@ -102,9 +102,7 @@ const PATH_PARAMETERS = {
 };
 
 const INCLUDE_PARAMETER = {
-  name: 'include',
-  in: 'query',
-  required: false,
+  ...{ name: 'include', in: 'query', required: false },
   description:
     'Further members of each result: who announces the address (`asn`, `as_name`), the largest block around it with the same result (`network`), the code of the continent, whether the country is in the European Economic Area (`is_eea`), and what kind of network it is (`anycast`, `kind`, `operator`).',
   style: 'form',
@@ -119,9 +117,7 @@ function includeObject(labels: readonly string[]): object {
 }
 
 const DAY_PARAMETER = {
-  name: 'at',
-  in: 'query',
-  required: false,
+  ...{ name: 'at', in: 'query', required: false },
   description:
     'A day (UTC), whose answers are wanted: those of the release that was current at its end, and the membership in the European Union of that day. By default those of now.',
   schema: { type: 'string', format: 'date' },
@@ -129,9 +125,7 @@ const DAY_PARAMETER = {
 };
 
 const LANGUAGE_PARAMETER = {
-  name: 'lang',
-  in: 'query',
-  required: false,
+  ...{ name: 'lang', in: 'query', required: false },
   description:
     "The language of the countries' names, a tag (BCP 47): those of CLDR in the server's version of Node. By default English.",
   schema: { type: 'string' },
@@ -170,12 +164,16 @@ function operationObject(operation: Operation, needsKey: boolean, labels: readon
 
 function paths(labels: readonly string[]): Record<string, object> {
   const described: Record<string, object> = {};
-  for (const { path, method, needsKey, operation } of [...Object.values<Route>(ROUTES), FORWARD_AUTH]) {
+  for (const { path, method = 'get', needsKey = false, operation } of [...Object.values<Route>(ROUTES), FORWARD_AUTH]) {
     if (operation === undefined) continue;
     const name = path.replace(/:(\w+)/g, '{$1}');
     described[name] = { ...described[name], [method.toLowerCase()]: operationObject(operation, needsKey, labels) };
   }
   return described;
+}
+
+function headerObject(description: string, type = 'string'): object {
+  return { description, schema: { type } };
 }
 
 /** Returns the sources of a release with their licenses, as `GET /attribution` answers. */
@@ -184,14 +182,9 @@ export function attributionOf({ id, as_of, data_date, inputs }: Manifest): objec
     release: id,
     as_of,
     data_date,
-    sources: inputs.map(({ id, version, license, attribution, data_date, data_date_evidence }) => ({
-      id,
-      version,
-      license,
-      attribution,
-      data_date,
-      data_date_evidence,
-    })),
+    sources: inputs.map(({ id, version, license, attribution, data_date, data_date_evidence }) => {
+      return { id, version, license, attribution, data_date, data_date_evidence };
+    }),
   };
 }
 
@@ -245,25 +238,22 @@ export function openApiDocument(baseUrls: BaseUrls, manifest?: Manifest, labels:
         },
       },
       headers: {
-        'X-RateLimit-Limit': { description: 'Addresses a minute for this key.', schema: { type: 'integer' } },
-        'X-RateLimit-Remaining': { description: 'Addresses that are left now.', schema: { type: 'integer' } },
-        'X-RateLimit-Reset': {
-          description: 'When all addresses are free again if no more are looked up, in Unix seconds.',
-          schema: { type: 'integer' },
-        },
-        'Retry-After': { description: 'Seconds until the request may succeed.', schema: { type: 'integer' } },
+        'X-RateLimit-Limit': headerObject('Addresses a minute for this key.', 'integer'),
+        'X-RateLimit-Remaining': headerObject('Addresses that are left now.', 'integer'),
+        'X-RateLimit-Reset': headerObject(
+          'When all addresses are free again if no more are looked up, in Unix seconds.',
+          'integer',
+        ),
+        'Retry-After': headerObject('Seconds until the request may succeed.', 'integer'),
         'X-Database-Age': {
           description: 'Age of the data in seconds: the time since the day that it is from began, in UTC.',
           schema: { type: 'integer', minimum: 0 },
         },
-        'X-Database-Release': { description: 'Id of the release that answered.', schema: { type: 'string' } },
-        'X-Country-Code': {
-          description: 'The code of the country of the client; empty if it is not known.',
-          schema: { type: 'string' },
-        },
-        'X-In-EU': { description: '`true` or `false`; empty without a country.', schema: { type: 'string' } },
-        'X-ASN': { description: 'Number of the autonomous system; empty if unknown.', schema: { type: 'string' } },
-        'X-Served-By': { description: 'The region, if the server has one.', schema: { type: 'string' } },
+        'X-Database-Release': headerObject('Id of the release that answered.'),
+        'X-Country-Code': headerObject('The code of the country of the client; empty if it is not known.'),
+        'X-In-EU': headerObject('`true` or `false`; empty without a country.'),
+        'X-ASN': headerObject('Number of the autonomous system; empty if unknown.'),
+        'X-Served-By': headerObject('The region, if the server has one.'),
       },
       schemas,
     },

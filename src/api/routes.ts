@@ -36,11 +36,11 @@ export interface Operation {
 }
 
 export interface Route {
-  /** A GET route also answers HEAD. */
-  method: 'GET' | 'POST' | 'DELETE';
+  /** By default GET, with HEAD. */
+  method?: 'POST' | 'DELETE';
   /** The path as Fastify's router takes it; also the label of metrics and the access log. */
   path: string;
-  needsKey: boolean;
+  needsKey?: true;
   /** Whether a browser uses it without a key, so that `Host` must name this server. */
   checksHost?: true;
   /** Whether it answers about the caller's own address only. */
@@ -52,19 +52,10 @@ export interface Route {
 /** Errors about the day that a lookup asks for. */
 const DAY_ERRORS = ['day_invalid', 'day_not_kept', 'history_busy'] as const;
 
-/** Looks up the caller's address; documented once, without the trailing slash. */
-const LOOKUP_SELF = {
-  method: 'GET',
-  needsKey: true,
-  isOwn: true,
-} as const;
-
 /** A route of a compact form, which anyone may load. */
 function publicFile(name: string, id: string, summary: string, description: string): Route {
   return {
-    method: 'GET',
     path: `/db/${name}`,
-    needsKey: false,
     operation: {
       ...{ id, tag: 'Server', summary, description },
       response: { description: 'The file.', media: 'application/octet-stream' },
@@ -75,7 +66,6 @@ function publicFile(name: string, id: string, summary: string, description: stri
 
 export const ROUTES = {
   lookup: {
-    method: 'GET',
     path: '/api/lookup/:ip',
     needsKey: true,
     operation: {
@@ -89,10 +79,12 @@ export const ROUTES = {
       errors: ['invalid_address', 'include_unknown', 'lang_unknown', ...DAY_ERRORS],
     },
   },
-  lookupSelf: { ...LOOKUP_SELF, path: '/api/lookup/' },
+  lookupSelf: { path: '/api/lookup/', needsKey: true, isOwn: true },
+  // Documented once, without the trailing slash.
   lookupSelfBare: {
-    ...LOOKUP_SELF,
     path: '/api/lookup',
+    needsKey: true,
+    isOwn: true,
     operation: {
       id: 'lookupSelf',
       tag: 'Lookup',
@@ -133,7 +125,6 @@ export const ROUTES = {
     },
   },
   history: {
-    method: 'GET',
     path: '/api/history/:ip',
     needsKey: true,
     operation: {
@@ -147,9 +138,7 @@ export const ROUTES = {
     },
   },
   health: {
-    method: 'GET',
     path: '/healthz',
-    needsKey: false,
     operation: {
       id: 'health',
       tag: 'Server',
@@ -160,9 +149,7 @@ export const ROUTES = {
     },
   },
   readiness: {
-    method: 'GET',
     path: '/readyz',
-    needsKey: false,
     operation: {
       id: 'readiness',
       tag: 'Server',
@@ -176,7 +163,6 @@ export const ROUTES = {
   signUp: {
     method: 'POST',
     path: '/api/keys',
-    needsKey: false,
     checksHost: true,
     operation: {
       id: 'signUp',
@@ -188,7 +174,6 @@ export const ROUTES = {
     },
   },
   currentKey: {
-    method: 'GET',
     path: '/api/keys/current',
     needsKey: true,
     operation: {
@@ -214,9 +199,7 @@ export const ROUTES = {
     },
   },
   attribution: {
-    method: 'GET',
     path: '/attribution',
-    needsKey: false,
     operation: {
       id: 'attribution',
       tag: 'Server',
@@ -244,21 +227,19 @@ export const ROUTES = {
     'The kinds of networks of all addresses',
     'The compact form of the kinds of networks of the release, with gzip: clouds, relays, Tor and anycast. Not found if the release does not say them.',
   ),
-  openApi: { method: 'GET', path: '/openapi.json', needsKey: false },
-  page: { method: 'GET', path: '/', needsKey: false, checksHost: true },
-  developersPage: { method: 'GET', path: '/developers', needsKey: false, checksHost: true },
-  dataPage: { method: 'GET', path: '/data', needsKey: false, checksHost: true },
-  pageKey: { method: 'GET', path: '/page/key', needsKey: false, checksHost: true },
-  docs: { method: 'GET', path: '/docs', needsKey: false, checksHost: true },
+  openApi: { path: '/openapi.json' },
+  page: { path: '/', checksHost: true },
+  developersPage: { path: '/developers', checksHost: true },
+  dataPage: { path: '/data', checksHost: true },
+  pageKey: { path: '/page/key', checksHost: true },
+  docs: { path: '/docs', checksHost: true },
 } as const satisfies Record<string, Route>;
 
 export type RouteName = keyof typeof ROUTES;
 
 /** Only servers with rules have it. It answers all methods, and all paths below its own. */
 export const FORWARD_AUTH: Route = {
-  method: 'GET',
   path: '/forward-auth/:name',
-  needsKey: false,
   operation: {
     id: 'forwardAuth',
     tag: 'Gate',
@@ -279,22 +260,20 @@ const ALLOWED = { GET: 'GET, HEAD', POST: 'POST', DELETE: 'DELETE' } as const;
 export const ALL_METHODS = 'GET, HEAD, POST, DELETE, OPTIONS';
 
 /** Each route's path as a pattern: a parameter is one segment that is not empty. */
-const PATTERNS = Object.values(ROUTES).map(
-  ({ path, method }) => [new RegExp(`^${path.replaceAll('.', '\\.').replace(/:\w+/g, '[^/]+')}$`), method] as const,
-);
-
-/** Every path here needs a key, whether a route answers it or not. */
-const API_PATH = /^\/api(\/|$)/;
+const PATTERNS = Object.values<Route>(ROUTES).map(({ path, method = 'GET' }) => ({
+  pattern: new RegExp(`^${path.replaceAll('.', '\\.').replace(/:\w+/g, '[^/]+')}$`),
+  allowed: ALLOWED[method],
+}));
 
 /** Returns the value of `Allow` for a path, or undefined if no route has this path. */
 export function allowedMethods(path: string): string | undefined {
-  const methods = PATTERNS.filter(([pattern]) => pattern.test(path)).map(([, method]) => ALLOWED[method]);
+  const methods = PATTERNS.filter(({ pattern }) => pattern.test(path)).map(({ allowed }) => allowed);
   return methods.length === 0 ? undefined : [...methods, 'OPTIONS'].join(', ');
 }
 
-/** Returns whether requests for a path that no route answers need a key. */
+/** Returns whether requests for a path need a key, whether a route answers it or not. */
 export function needsKey(path: string): boolean {
-  return API_PATH.test(path);
+  return /^\/api(\/|$)/.test(path);
 }
 
 /**
