@@ -227,30 +227,9 @@ const PUBLISHED = {
     ...['kinds', 'data_date', 'networks_date', 'missing', 'outputs', 'not_for_publication', 'counts'],
   ],
   input: [
-    ...[
-      'id',
-      'version',
-      'license',
-      'attribution',
-      'corrections',
-      'rows',
-      'rejected',
-      'format',
-      'lineage',
-      'kind',
-      'space',
-    ],
-    ...[
-      'interpolates',
-      'asns',
-      'network',
-      'data_date',
-      'data_date_evidence',
-      'data_date_problem',
-      'seed',
-      'place',
-      'files',
-    ],
+    ...['id', 'version', 'license', 'attribution', 'corrections', 'rows', 'rejected', 'format', 'lineage', 'kind'],
+    ...['space', 'interpolates', 'asns', 'network', 'data_date', 'data_date_evidence', 'data_date_problem', 'seed'],
+    ...['place', 'files'],
   ],
 };
 

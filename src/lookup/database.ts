@@ -1,11 +1,15 @@
 /** The interfaces of the databases of @ipatlas/lookup. Its declarations and those of results.ts become those of the package. */
 import type { Country, LookupResult, ReasonedResult } from '../database/results.js';
 
-export interface LookupDatabase {
+/** What all of them say about their data. */
+export interface DatedDatabase {
   /** Date of the data, `YYYY-MM-DD`. */
   readonly dataDate: string;
   /** Whom the sources of the data want credited. */
   readonly attribution: readonly string[];
+}
+
+export interface LookupDatabase extends DatedDatabase {
   /** Returns the age of the data in whole days, at a time in milliseconds since 1970; now by default. */
   age(now?: number): number;
   /** Returns the country of an address, the same object for all addresses of a country; undefined if it is not an address. */
@@ -26,11 +30,7 @@ export interface Network {
   readonly as_name: string | null;
 }
 
-export interface NetworkDatabase {
-  /** Date of the data, `YYYY-MM-DD`. */
-  readonly dataDate: string;
-  /** Whom the sources of the data want credited. */
-  readonly attribution: readonly string[];
+export interface NetworkDatabase extends DatedDatabase {
   /** Returns the network of an address; undefined if it is not an address. */
   network(ip: string): Network | undefined;
 }
@@ -45,11 +45,7 @@ export interface NetworkKind {
   readonly operator: string | null;
 }
 
-export interface KindDatabase {
-  /** Date of the data, `YYYY-MM-DD`. */
-  readonly dataDate: string;
-  /** Whom the sources of the data want credited. */
-  readonly attribution: readonly string[];
+export interface KindDatabase extends DatedDatabase {
   /** Returns the kind of network of an address; undefined if it is not an address. */
   kind(ip: string): NetworkKind | undefined;
 }
