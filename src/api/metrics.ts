@@ -130,9 +130,7 @@ export class ReleaseMetrics {
   readonly registry = new Registry();
   readonly #info: Gauge<'release'>;
   readonly #failures: Counter;
-  readonly #dateProblems: Gauge;
-  readonly #seed: Gauge;
-  #dataDate: string | undefined;
+  #served: { manifest: Manifest; isSeed: boolean } | undefined;
 
   constructor() {
     const registers = [this.registry];
@@ -142,22 +140,22 @@ export class ReleaseMetrics {
       labelNames: ['release'],
       registers,
     });
-    addGauge(
-      this.registry,
+    const add = addGauge.bind(undefined, this.registry);
+    add(
       'ipatlas_release_age_seconds',
       'Age of the data of the release that is served: time since the day that it is from (its midnight, UTC); if that day is not known, since the as-of date.',
-      () => (this.#dataDate === undefined ? undefined : releaseAge({ as_of: this.#dataDate })),
+      () => this.#served && releaseAge(this.#served.manifest),
     );
-    this.#dateProblems = new Gauge({
-      name: 'ipatlas_source_date_problems',
-      help: 'Sources of the release that is served whose date is in the future or older than before, so that it does not count.',
-      registers,
-    });
-    this.#seed = new Gauge({
-      name: 'ipatlas_serves_seed',
-      help: '1 while there is no release yet and the database that comes with ipatlas answers, else 0.',
-      registers,
-    });
+    add(
+      'ipatlas_source_date_problems',
+      'Sources of the release that is served whose date is in the future or older than before, so that it does not count.',
+      () => this.#served?.manifest.inputs.filter((input) => input.data_date_problem !== undefined).length ?? 0,
+    );
+    add(
+      'ipatlas_serves_seed',
+      '1 while there is no release yet and the database that comes with ipatlas answers, else 0.',
+      () => Number(this.#served?.isSeed ?? false),
+    );
     this.#failures = new Counter({
       name: 'ipatlas_failed_reloads_total',
       help: 'Times that the current release could not be used, for each reason: damaged, missing or unreadable.',
@@ -165,12 +163,10 @@ export class ReleaseMetrics {
     });
   }
 
-  release({ id, as_of, data_date = as_of, inputs }: Manifest, isSeed = false): void {
-    this.#seed.set(isSeed ? 1 : 0);
+  release(manifest: Manifest, isSeed = false): void {
+    this.#served = { manifest, isSeed };
     this.#info.reset();
-    this.#info.set({ release: id }, 1);
-    this.#dataDate = data_date;
-    this.#dateProblems.set(inputs.filter(({ data_date_problem }) => data_date_problem !== undefined).length);
+    this.#info.set({ release: manifest.id }, 1);
   }
 
   failedReload(): void {

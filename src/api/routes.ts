@@ -36,8 +36,8 @@ export interface Operation {
 }
 
 export interface Route {
-  /** By default GET, with HEAD. */
-  method?: 'POST' | 'DELETE';
+  /** By default GET; such a route also answers HEAD. */
+  method?: 'GET' | 'POST' | 'DELETE';
   /** The path as Fastify's router takes it; also the label of metrics and the access log. */
   path: string;
   needsKey?: true;

@@ -50,15 +50,13 @@ function retryAfterOf({ headers }: Response): number | undefined {
   return value === null ? undefined : Number(value);
 }
 
-async function errorOf(response: Response): Promise<RequestError> {
-  const { error } = (await bodyOf(response)) as { error?: string };
-  return new RequestError(`The server answered: ${error ?? response.status}.`, response.status, retryAfterOf(response));
-}
-
 /** Returns the body of a response. Throws RequestError if the server has refused the request. */
 async function acceptedBody<Body>(response: Response): Promise<Body> {
-  if (!response.ok) throw await errorOf(response);
-  return (await bodyOf(response)) as Body;
+  const { ok, status } = response;
+  const body = await bodyOf(response);
+  if (ok) return body as Body;
+  const { error = status } = body as { error?: string };
+  throw new RequestError(`The server answered: ${error}.`, status, retryAfterOf(response));
 }
 
 let current: Promise<PageKey> | undefined;
@@ -90,15 +88,6 @@ export async function untilAborted<Value>(promise: Promise<Value>, signal: Abort
   }
 }
 
-/** Waits; rejects if it is aborted. */
-async function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const over = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, milliseconds);
-  });
-  await untilAborted(over, signal).finally(() => clearTimeout(timer));
-}
-
 /** Sends a request with the page's key, and with a new one if that has expired. */
 async function withKey(url: string, init: RequestInit): Promise<Response> {
   for (let fresh = false; ; fresh = true) {
@@ -125,7 +114,7 @@ async function whenAllowed(
     if (response.status !== 429) return acceptedBody(response);
     const seconds = retryAfterOf(response) ?? 1;
     onWait(seconds);
-    await sleep(1_000 * seconds, init.signal);
+    await untilAborted(new Promise((resolve) => setTimeout(resolve, 1_000 * seconds)), init.signal);
   }
 }
 
@@ -208,6 +197,5 @@ export async function keyState(key: string): Promise<KeyState & { remaining: num
 
 /** Revokes a self-issued key. Throws RequestError. */
 export async function revokeKey(key: string): Promise<void> {
-  const response = await request('api/keys/current', { method: 'DELETE', headers: { 'X-API-Key': key } });
-  if (!response.ok) throw await errorOf(response);
+  await acceptedBody(await request('api/keys/current', { method: 'DELETE', headers: { 'X-API-Key': key } }));
 }

@@ -5,7 +5,7 @@
  * difference. So aliases of the IPv4 addresses cost no space, and a run of bits that vary freely costs one node per bit.
  */
 import { EMBEDDED_LAYOUT, type EmbeddedScheme } from '../../address/embedded.js';
-import { compareAddresses } from '../../address/words.js';
+import { compareAddresses, hostMask } from '../../address/words.js';
 import { type PartitionFile, rangeColumns } from '../../rangefile/reader.js';
 
 /** What a record of a node refers to: a node if not negative, else a leaf. */
@@ -83,12 +83,6 @@ class NodeStore {
 /** Returns bit `depth` of an address, counted from the most significant one. */
 function bitAt(words: Uint32Array, depth: number): number {
   return (words[depth >>> 5]! >>> (31 - (depth & 31))) & 1;
-}
-
-/** Returns the mask of the bits of word `index` that are among the first `depth` bits of an address. */
-function prefixMask(depth: number, index: number): number {
-  const bits = Math.min(32, Math.max(0, depth - 32 * index));
-  return bits === 0 ? 0 : (0xffffffff << (32 - bits)) >>> 0;
 }
 
 /** The two /96 blocks of an IPv6 tree that hold the IPv4 addresses: `::/96`, by the format, and IPv4-mapped addresses. */
@@ -251,7 +245,7 @@ function ipv4Column({ file, isChosen }: TreeRequest): Column {
 function ipv6Column({ file, isChosen, embedded }: TreeRequest, trees: IPv4Trees, withIPv4: boolean): Column {
   const schemes = file.records.map((record) => (record.kind === 'embedded' ? record.scheme : undefined));
   const leadsToIPv4 = (path: Uint32Array, depth: number): boolean =>
-    IPV4_BLOCKS.some((block) => path.every((word, k) => word === (block[k]! & prefixMask(depth, k)) >>> 0));
+    IPV4_BLOCKS.some((block) => path.every((word, k) => ((word ^ block[k]!) & ~hostMask(depth, k)) === 0));
   return {
     words: 4,
     count: file.count6,
