@@ -37,17 +37,11 @@ const MAX_ACCEPT_TURNS = 200;
 /** A turn of the event loop that is shorter than this in milliseconds did nothing but look for connections. */
 const QUIET_TURN_MS = 0.2;
 
-/** The error for bytes that are not a request, by the code of Node's parser. */
-function unparsedError(error: Error): WireError {
-  switch (systemErrorCode(error)) {
-    case 'HPE_HEADER_OVERFLOW':
-      return 'headers_too_large';
-    case 'ERR_HTTP_REQUEST_TIMEOUT':
-      return 'timeout';
-    default:
-      return 'bad_request';
-  }
-}
+/** The errors for bytes that are not a request, by the code of Node's parser; others are bad requests. */
+const UNPARSED_ERRORS: Record<string, WireError> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'timeout',
+};
 
 /** The headers of a response that no route gives; it is the last of its connection. */
 function headersOf(error: WireError, region: string | undefined): Record<string, string> {
@@ -62,29 +56,21 @@ function headersOf(error: WireError, region: string | undefined): Record<string,
 }
 
 /** Times in milliseconds that a client has. */
-export interface ClientTimes {
+const CLIENT_TIMES = {
   /** To send a request's headers. */
-  headers: number;
-  /** To send a request. */
-  request: number;
-  /** To receive the next part of a response. */
-  socket: number;
-  /** Between two requests on a connection. */
-  keepAlive: number;
-  /** How often Node looks for requests that are overdue. */
-  check: number;
-  /** To close a connection after the response to something that is not a request. */
-  refused: number;
-}
-
-const CLIENT_TIMES: ClientTimes = {
   headers: HEADERS_TIMEOUT_MS,
+  /** To send a request. */
   request: REQUEST_TIMEOUT_MS,
+  /** To receive the next part of a response. */
   socket: SOCKET_TIMEOUT_MS,
+  /** Between two requests on a connection. */
   keepAlive: KEEP_ALIVE_TIMEOUT_MS,
+  /** How often Node looks for requests that are overdue. */
   check: TIMEOUT_CHECK_MS,
+  /** To close a connection after the response to something that is not a request. */
   refused: REFUSED_CONNECTION_MS,
 };
+export type ClientTimes = typeof CLIENT_TIMES;
 
 export interface HttpServerOptions {
   /** Sent as `X-Served-By`. */
@@ -188,8 +174,9 @@ export class ApiHttpServer extends Server {
     );
     this.on('clientError', (error: Error, socket: Duplex) => {
       // The client is gone.
-      if (systemErrorCode(error) === 'ECONNRESET') socket.destroy();
-      else this.#refuse(socket, unparsedError(error));
+      const code = systemErrorCode(error) ?? '';
+      if (code === 'ECONNRESET') socket.destroy();
+      else this.#refuse(socket, UNPARSED_ERRORS[code] ?? 'bad_request');
     });
     this.on('connect', (_request: IncomingMessage, socket: Socket) => {
       // Node no longer watches such a socket: its errors and its end are handled here.

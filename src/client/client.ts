@@ -218,8 +218,11 @@ export class Client {
     const answers: Record<string, IncludingResult | InvalidElement>[] = [];
     const failed = new AbortController();
     const next = parts.entries();
+    const init = { method: 'POST', headers: { 'Content-Type': 'application/json' }, signal: failed.signal };
     const work = async (): Promise<void> => {
-      for (const [index, part] of next) answers[index] = await this.#batchRequest(path, part, failed.signal);
+      for (const [index, part] of next) {
+        answers[index] = await this.#request(path, { ...init, body: JSON.stringify(part) });
+      }
     };
     try {
       await Promise.all(Array.from({ length: Math.min(BATCH_CONCURRENCY, parts.length) }, work));
@@ -229,19 +232,6 @@ export class Client {
     }
     // Without a prototype, even "__proto__" is an ordinary key.
     return Object.assign(Object.create(null), ...answers);
-  }
-
-  #batchRequest(
-    path: string,
-    ips: string[],
-    signal: AbortSignal,
-  ): Promise<Record<string, IncludingResult | InvalidElement>> {
-    return this.#request(path, {
-      method: 'POST',
-      headers: { 'Content-Type': 'application/json' },
-      body: JSON.stringify(ips),
-      signal,
-    });
   }
 
   /** Sends a request; returns the body of a successful response. */
