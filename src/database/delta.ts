@@ -51,25 +51,6 @@ export interface Delta {
   blocks: readonly ChangedBlock[];
 }
 
-/** Finds the longest changed run. A run ends at an address that kept its country. */
-class LongestRunFinder {
-  longest: ChangedRun | undefined;
-  #open: ChangedRun | undefined;
-
-  addChanged({ first, last }: Segment, size: bigint): void {
-    if (this.#open === undefined) this.#open = { first: first.slice(), last: last.slice(), changed: size };
-    else {
-      this.#open.last.set(last);
-      this.#open.changed += size;
-    }
-    if (this.#open.changed > (this.longest?.changed ?? 0n)) this.longest = this.#open;
-  }
-
-  endRun(): void {
-    this.#open = undefined;
-  }
-}
-
 /**
  * Computes the changes between two releases in one family.
  *
@@ -88,14 +69,15 @@ export function computeDelta(before: RangeList, after: RangeList): Delta {
     return totals;
   };
   const pairs = new PairTotals();
-  const runs = new LongestRunFinder();
+  let run: ChangedRun | undefined;
+  let longestRun: ChangedRun | undefined;
   const largest = new LargestBlocks();
   for (const segment of segments(before, after)) {
-    const { from, to } = segment;
+    const { first, last, from, to } = segment;
     const hadCountry = isCountryLabel(from);
     const hasCountry = isCountryLabel(to);
     if (!hadCountry && !hasCountry) continue;
-    const size = rangeSize(segment.first, segment.last);
+    const size = rangeSize(first, last);
     if (hasCountry) totalsOf(to).after += size;
     if (hadCountry) {
       assigned += size;
@@ -104,25 +86,19 @@ export function computeDelta(before: RangeList, after: RangeList): Delta {
       if (from === to) totals.kept += size;
     }
     if (from === to) {
-      runs.endRun();
+      run = undefined;
       continue;
     }
     if (!hadCountry) gained += size;
     else if (hasCountry) changed += size;
     else lost += size;
     pairs.add(segment, size);
-    runs.addChanged(segment, size);
+    run ??= { first: first.slice(), last: last.slice(), changed: 0n };
+    run.last.set(last);
+    run.changed += size;
+    if (run.changed > (longestRun?.changed ?? 0n)) longestRun = run;
     largest.add(segment, size);
   }
-  return {
-    family: before.family,
-    assigned,
-    changed,
-    lost,
-    gained,
-    countryTotals,
-    pairs: pairs.sorted(),
-    longestRun: runs.longest,
-    blocks: largest.blocks,
-  };
+  const sums = { family: before.family, assigned, changed, lost, gained };
+  return { ...sums, countryTotals, pairs: pairs.sorted(), longestRun, blocks: largest.blocks };
 }
