@@ -11,7 +11,6 @@ import {
   type PairTotal,
   PairTotals,
   type RangeList,
-  type Segment,
   segments,
 } from './diff.js';
 

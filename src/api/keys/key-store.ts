@@ -163,6 +163,16 @@ function keyOf<Key>(row: Row<Key>): Key {
   return { ...row, origins: parseOrigins(row.origins), self_issued: row.self_issued === 1 } as Key;
 }
 
+const INSERT = `INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created, expires)
+  VALUES (@id, @hash, @label, @rate, @origins, @self_issued, @created, @expires)`;
+
+/** Returns the columns of a key for {@link INSERT}. */
+function rowOf(key: Omit<SharedKey, 'id'> & { label: string; id?: string }) {
+  const { hash, origins, self_issued } = key;
+  const text = origins === null ? null : JSON.stringify(origins);
+  return { ...key, hash: Buffer.from(hash, 'hex'), origins: text, self_issued: Number(self_issued) };
+}
+
 /** Parses the column `origins`. */
 export function parseOrigins(json: string | null): string[] | null {
   return json === null ? null : (JSON.parse(json) as string[]);
@@ -189,27 +199,17 @@ export function createKey(
   const key = KEY_PREFIX + randomBytes(KEY_BYTES).toString('base64url');
   const now = Date.now();
   const expires = self_issued ? new Date(now + SELF_ISSUED_KEY_MS).toISOString() : null;
-  const row = {
-    hash: Buffer.from(hashKey(key), 'hex'),
-    label,
-    rate,
-    origins: origins === null ? null : JSON.stringify(origins),
-    self_issued: self_issued ? 1 : 0,
-    created: new Date(now).toISOString(),
-    expires,
-  };
+  const created = new Date(now).toISOString();
+  const row = rowOf({ hash: hashKey(key), label, rate, origins, self_issued, created, expires });
   const create = (database: Sqlite.Database): string => {
     refuseImported(dataDir, database);
     also(database);
-    database.prepare('DELETE FROM api_key WHERE expires <= ?').run(row.created);
-    const insert = database.prepare(
-      `INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created, expires)
-       VALUES (@id, @hash, @label, @rate, @origins, @self_issued, @created, @expires) ON CONFLICT (id) DO NOTHING`,
-    );
+    database.prepare('DELETE FROM api_key WHERE expires <= ?').run(created);
+    const insert = database.prepare(`${INSERT} ON CONFLICT (id) DO NOTHING`);
     for (;;) {
       const id = randomBytes(ID_BYTES).toString('hex');
       // Ids are short, for people, so another key may have it.
-      if (insert.run({ id, ...row }).changes === 1) return id;
+      if (insert.run({ ...row, id }).changes === 1) return id;
     }
   };
   const id = withKeys(dataDir, (database) => database.transaction(create).immediate(database), timeout);
@@ -359,14 +359,8 @@ export function importKeys(dataDir: string, keys: readonly SharedKey[], replace:
         for (const id of unwanted) remove.run(id);
         // First all, because two keys may have exchanged their ids.
         for (const { id } of changed) remove.run(id);
-        const insert = database.prepare(
-          `INSERT INTO api_key (id, hash, label, rate, origins, self_issued, created, expires)
-           VALUES (?, ?, '', ?, ?, ?, ?, ?)`,
-        );
-        for (const { id, hash, rate, origins, self_issued, created, expires } of changed) {
-          const text = origins === null ? null : JSON.stringify(origins);
-          insert.run(id, Buffer.from(hash, 'hex'), rate, text, self_issued ? 1 : 0, created, expires);
-        }
+        const insert = database.prepare(INSERT);
+        for (const key of changed) insert.run(rowOf({ ...key, label: '' }));
         database.exec(`CREATE TABLE IF NOT EXISTS ${IMPORTED} (unused TEXT) STRICT`);
         return { keys: keys.length, changed: changed.length, removed: unwanted.length };
       })
