@@ -610,7 +610,7 @@ describe.skipIf(!hasChromium())('the pages', () => {
   it('works without JavaScript: own address, the form, keys of one’s own, the data', async () => {
     const { page, problems } = await open(server.url, { javaScriptEnabled: false });
     expect(await page.textContent('.families')).toContain('127.0.0.1');
-    expect(await page.textContent('noscript')).toContain('part of the URL');
+    expect(await page.textContent('noscript p')).toContain('part of the URL');
     await page.fill('#ip', '193.0.0.1');
     await page.press('#ip', 'Enter');
     await page.waitForURL('**/?ip=193.0.0.1&at=');
