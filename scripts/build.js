@@ -31,7 +31,9 @@ async function compileSqlite() {
   const prefix = dirname(dirname(process.execPath));
   const hasHeaders = existsSync(join(prefix, 'include/node/node.h'));
   const env = { ...(hasHeaders && { npm_config_nodedir: prefix }), ...process.env };
-  const compiling = run({ env: { JOBS: 'max', ...env } })`npm rebuild better-sqlite3`;
+  // With the package's own -O3, GCC takes 67 s of processor time for SQLite; with -O1, 20 s, and a build takes some 2 % longer.
+  const flags = { JOBS: 'max', CFLAGS: '-O1', CXXFLAGS: '-O1' };
+  const compiling = run({ env: { ...flags, ...env } })`npm rebuild better-sqlite3`;
   // It takes longest, and the database waits for it: what else is compiled meanwhile has a lower priority.
   setPriority(Math.min(getPriority() + 5, 19));
   await compiling;
