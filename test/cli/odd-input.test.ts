@@ -90,7 +90,7 @@ it('no command prints NaN, undefined, [object Object] or internal error, whateve
       expect(`${stdout}${stderr}`).not.toMatch(ACCIDENT);
       expect(code).not.toBe(1);
     }),
-    { numRuns: Number(process.env.FUZZ_RUNS ?? 300) },
+    { numRuns: Number(process.env.FUZZ_RUNS ?? 200) },
   );
 });
 

@@ -124,7 +124,7 @@ describe.each(Object.entries(PLACES))('blocks of a partition, %s', (_, { family,
           expect(Math.min(records[finder.record]!.asn, 4)).toBe(own);
         }
       }),
-      { numRuns: Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 60) },
+      { numRuns: Math.ceil(Number(process.env.FUZZ_RUNS ?? 240) / 60) },
     );
   });
 });

@@ -10,7 +10,7 @@ import { chunkedSource, everyByte } from '../support/chunks.js';
 import { releaseForTests } from '../support/open-release.js';
 import { runEngine } from '../support/run-engine.js';
 
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 40));
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 24));
 const release = releaseForTests();
 
 type Kind = 'w3c' | 'zeek';

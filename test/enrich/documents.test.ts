@@ -10,7 +10,7 @@ import { documentAt, engineFormat } from '../support/engine-format.js';
 import { releaseForTests } from '../support/open-release.js';
 import { runEngine } from '../support/run-engine.js';
 
-const RUNS = Number(process.env.FUZZ_RUNS ?? 25);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 15);
 
 const release = releaseForTests();
 

@@ -15,7 +15,7 @@ import { LARGE_WORLD } from '../support/release.js';
 import { runEngine } from '../support/run-engine.js';
 
 /** Runs of each property; set it high for a long test. */
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80) / 10);
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 50) / 10);
 
 const release = releaseForTests(LARGE_WORLD);
 

@@ -16,7 +16,7 @@ import { releaseForTests } from '../support/open-release.js';
 import { until } from '../support/serve.js';
 
 /** Runs of each property; set it high for a long test. */
-const RUNS = Number(process.env.FUZZ_RUNS ?? 25);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 16);
 
 const release = releaseForTests();
 

@@ -17,7 +17,7 @@ import { releaseForTests } from '../support/open-release.js';
 import { LARGE_WORLD, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
 import { runEngine } from '../support/run-engine.js';
 
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80) / 10);
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 40) / 10);
 
 const release = releaseForTests(LARGE_WORLD);
 const options: EnrichOptions = { fields: parseFields(['ip']), add: parseAdd('country_code'), onInvalid: 'keep' };

@@ -15,7 +15,7 @@ import { jsonTestSuite } from '../support/json-test-suite.js';
 import { smallRelease } from '../support/release.js';
 
 /** Lines that are mutated; a million by "make soak". */
-const MUTATIONS = Number(process.env.FUZZ_RUNS ?? 16) * 250;
+const MUTATIONS = Number(process.env.FUZZ_RUNS ?? 8) * 250;
 
 const BLOCK_BYTES = 262_144;
 

@@ -22,7 +22,7 @@ import { ADDRESSES, NOT_ADDRESSES } from '../support/nasty-addresses.js';
 import { smallRelease } from '../support/release.js';
 
 /** Times each property is tried; set it high for a long soak. */
-const RUNS = Number(process.env.FUZZ_RUNS ?? 25) * 5;
+const RUNS = Number(process.env.FUZZ_RUNS ?? 12) * 5;
 
 /** Returns a kernel for a file, which is copied into its memory, and a slot; `plan` is of the memory that the file is in, if it is not. */
 function kernelFor(file: RangeFile, options: EnrichOptions, chunkBytes: number, plan?: MemoryPlan) {

@@ -10,7 +10,7 @@ import { parseEnrichOptions, type RequestedOptions } from '../../src/enrich/opti
 import { releaseForTests } from '../support/open-release.js';
 
 const release = releaseForTests();
-const BYTES = 100_000;
+const BYTES = 50_000;
 const SIZES = { chunkBytes: 4096, maxLineBytes: 20_000 };
 
 afterEach(() => vi.restoreAllMocks());

@@ -12,7 +12,7 @@ import { releaseForTests } from '../support/open-release.js';
 import { runEngine } from '../support/run-engine.js';
 import { addressesIn, TEXT } from '../support/text-twin.js';
 
-const RUNS = Number(process.env.FUZZ_RUNS ?? 60);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 30);
 const release = releaseForTests();
 const parse = (requested: RequestedOptions): InputOptions => parseEnrichOptions(requested, (name) => name);
 

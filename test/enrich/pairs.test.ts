@@ -10,7 +10,7 @@ import { chunkedSource } from '../support/chunks.js';
 import { releaseForTests } from '../support/open-release.js';
 import { runEngine } from '../support/run-engine.js';
 
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 150));
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80));
 const release = releaseForTests();
 
 function optionsOf(fields: string[], add = 'country,is_eu'): LineRequest['options'] {

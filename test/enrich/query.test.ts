@@ -10,7 +10,7 @@ import { ANY_INPUT } from '../support/nasty-lines.js';
 import { releaseForTests } from '../support/open-release.js';
 import { runEngine } from '../support/run-engine.js';
 
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80) / 4);
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 48) / 4);
 
 const release = releaseForTests();
 

@@ -5,7 +5,7 @@ import { splitAlternatives } from '../../src/enrich/field-path.js';
 import { findFields } from '../../src/enrich/find-fields.js';
 import { addressNames } from '../../src/enrich/known-logs.js';
 
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 200));
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 100));
 const names = addressNames();
 
 /** A record has an address at one key or more, and other values at others. */

@@ -16,7 +16,7 @@ import { runEngine } from '../support/run-engine.js';
 import { expectTable } from '../support/table-oracle.js';
 
 /** Runs of each property; set it high for a long test. */
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 50));
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 30));
 
 const release = releaseForTests();
 

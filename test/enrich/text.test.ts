@@ -17,7 +17,7 @@ import { addressesIn, TEXT } from '../support/text-twin.js';
 
 type AddressResult = CountryResult & { address?: string };
 
-const RUNS = Number(process.env.FUZZ_RUNS ?? 50);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 30);
 
 const release = releaseForTests();
 

@@ -72,7 +72,7 @@ describe('text in pieces', () => {
           expect(found.map(({ line, text: word }) => [line, word])).toEqual(expected);
         },
       ),
-      { numRuns: Number(process.env.FUZZ_RUNS ?? 50) },
+      { numRuns: Number(process.env.FUZZ_RUNS ?? 25) },
     );
   });
 });

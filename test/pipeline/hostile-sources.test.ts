@@ -20,7 +20,7 @@ import { makeZip, scratchDir } from './fetch-support.js';
 import { filesOf, ingestContents, inputOf, rangesText, withFiles } from './ingest-helper.js';
 
 /** Damaged copies of each format's files. */
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 240) / 20);
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 120) / 20);
 
 const FIXTURES = path.join(import.meta.dirname, 'fixtures', 'ingest');
 

@@ -3,7 +3,6 @@ import path from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { listed, takeFiles } from '../../pipeline/fetching/unpack.js';
-import { matchesPattern } from '../../src/wildcards.js';
 import { makeZip, scratchDir, type ZipEntry } from './fetch-support.js';
 
 /** Unpacks files given as name and bytes; returns text by name. */
@@ -122,28 +121,6 @@ describe('takeFiles', () => {
     const taken = await take({ 'a.gz': gzipSync(Buffer.alloc(1000)) }, [], 1000);
     expect(taken.a).toHaveLength(1000);
     await expect(take({ 'a.gz': gzipSync(Buffer.alloc(1001)) }, [], 1000)).rejects.toThrow(/more than 1000 bytes/);
-  });
-});
-
-describe('matchesPattern', () => {
-  it.each<[string, string, boolean]>([
-    ['a.csv', 'a.csv', true],
-    ['a.csv', 'in/a.csv', true],
-    ['a.csv', 'abcsv', false],
-    ['a.csv', 'ba.csv', false],
-    ['*.csv', 'in/deep/a.csv', true],
-    ['*.csv', 'a.csv.gz', false],
-    ['*.csv', 'in/.hidden.csv', false],
-    ['.*.csv', '.hidden.csv', true],
-    ['in/*.csv', 'in/a.csv', true],
-    ['in/*.csv', 'in/deep/a.csv', false],
-    ['*/a.csv', 'a.csv', false],
-    ['v?.csv', 'v4.csv', true],
-    ['v?.csv', 'v46.csv', false],
-    ['(a|b)[1].csv', '(a|b)[1].csv', true],
-    ['(a|b)', 'a', false],
-  ])('%s and %s: %s', (pattern, name, result) => {
-    expect(matchesPattern(pattern, name)).toBe(result);
   });
 });
 

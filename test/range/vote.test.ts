@@ -134,7 +134,7 @@ const electorate = fc
   )
   .map((list): Voter[] => list.map((voter, index) => ({ ...voter, layer: VOTER_LAYERS[index]! })));
 
-const RUNS = Number(process.env.FUZZ_RUNS ?? 40);
+const RUNS = Number(process.env.FUZZ_RUNS ?? 24);
 
 describe.each(Object.entries(PLACES))('voteRanges, %s', (_, { family, place }) => {
   const words = addressWords(family);

@@ -13,7 +13,7 @@ import { encodeRangeFile } from '../../src/rangefile/writer.js';
 import { partitionOf, reason, SMALL_WORLD } from '../support/release.js';
 
 /** Each file has two indexes of 65,536 entries, which take most of the time. */
-const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 10);
+const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 200) / 10);
 
 function smallWorld(): Buffer {
   const records: RangeRecord[] = [reason('unallocated')];
