@@ -7,7 +7,6 @@ import fs, {
   futimesSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -17,22 +16,21 @@ import fs, {
   writeFileSync,
 } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import fc from 'fast-check';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { makeFolder, openPendingFile, replaceFile } from '../src/files.js';
 import { packageFile } from '../src/package-root.js';
 import { killedAt } from './support/killed-writer.js';
+import { temporaryDir } from './support/temporary.js';
 
 let directory: string;
 let target: string;
 beforeEach(() => {
-  directory = mkdtempSync(join(tmpdir(), 'ipatlas-files-'));
+  directory = temporaryDir();
   target = join(directory, 'out.csv');
 });
-afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
 const permissions = (path: string): number => statSync(path).mode & 0o777;
 const temporaryFiles = (): string[] => readdirSync(directory).filter((name) => name.endsWith('.part'));

@@ -100,8 +100,6 @@ describe('exported and imported keys', () => {
           const valid = listKeys(from).filter(({ revoked }) => revoked === null);
           expect(listKeys(to)).toEqual(valid.map((record) => ({ ...record, label: '' })));
         }
-        rmSync(from, { recursive: true });
-        rmSync(to, { recursive: true });
       }),
       { numRuns: Number(process.env.FUZZ_RUNS ?? 4_000) / 1_000 },
     );

@@ -1,16 +1,15 @@
-import { closeSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { closeSync, openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { createAccessLog } from '../../src/api/log.js';
 import { keptLog } from '../support/api.js';
 import { jsonLines } from '../support/cli.js';
+import { temporaryDir } from '../support/temporary.js';
 
 const LINE = { method: 'GET', route: '/api/lookup/:ip', status: 200, duration_ms: 0.1234567 };
 
 it('the access log has every line, in order, regardless of when it is flushed', async () => {
-  const dir = mkdtempSync(join(tmpdir(), 'ipatlas-test-'));
-  const path = join(dir, 'access.log');
+  const path = join(temporaryDir(), 'access.log');
   const fd = openSync(path, 'w');
   const log = keptLog();
   const access = createAccessLog(log, fd);
@@ -26,7 +25,6 @@ it('the access log has every line, in order, regardless of when it is flushed', 
   expect(lines.map(({ status }) => status)).toEqual(Array.from({ length: 2_000 }, (_, status) => status));
   expect(lines[0]).toMatchObject({ duration_ms: 0.123 });
   expect(log.lines).toEqual([]);
-  rmSync(dir, { recursive: true });
 });
 
 it('the access log reports a full disk once, and drops lines instead of using more memory', async () => {

@@ -1,5 +1,5 @@
 /** Keys that people make for themselves. */
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { createKey, importKeys, keysPath, listKeys } from '../../src/api/keys/key-store.js';
 import { SignUps } from '../../src/api/keys/sign-up.js';
@@ -8,7 +8,7 @@ import { SIGN_UP_RATE, SIGN_UP_WINDOW_MS, SIGN_UPS_PER_NETWORK } from '../../src
 import { sqlite } from '../../src/sqlite.js';
 import { fixedKeys, KEY, keptLog, testApp } from '../support/api.js';
 import { ipatlas } from '../support/in-process.js';
-import { publishBlocks, SMALL_WORLD, smallRelease, temporaryDir } from '../support/release.js';
+import { smallRelease, temporaryDir } from '../support/release.js';
 import { startService } from '../support/service.js';
 
 const dataDir = await smallRelease();
@@ -246,17 +246,12 @@ describe('ipatlas serve', () => {
   });
 
   it('does not open sign-up if the keys are imported, or cannot be written', async () => {
-    const dir = temporaryDir();
-    try {
-      await publishBlocks(dir, SMALL_WORLD);
-      const start = () => ipatlas(['serve', '--data', dir, '--port', '0', '--sign-up', 'open']);
-      importKeys(dir, [], true);
-      expect(await start()).toMatchObject({ code: 2, stderr: expect.stringMatching(/are imported/) });
-      writeFileSync(keysPath(dir), 'no database at all, but long enough to be looked at');
-      expect(await start()).toMatchObject({ code: 2, stderr: expect.stringMatching(/keys\.sqlite cannot be used/) });
-    } finally {
-      rmSync(dir, { recursive: true });
-    }
+    const dir = await smallRelease();
+    const start = () => ipatlas(['serve', '--data', dir, '--port', '0', '--sign-up', 'open']);
+    importKeys(dir, [], true);
+    expect(await start()).toMatchObject({ code: 2, stderr: expect.stringMatching(/are imported/) });
+    writeFileSync(keysPath(dir), 'no database at all, but long enough to be looked at');
+    expect(await start()).toMatchObject({ code: 2, stderr: expect.stringMatching(/keys\.sqlite cannot be used/) });
   });
 });
 

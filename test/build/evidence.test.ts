@@ -42,23 +42,15 @@ const explained = (ip: string) => explain(dataDir, namedRelease(dataDir, 'curren
 
 /** Returns the country of an address in the current release. */
 function countryOf(ip: string): string | null {
-  const database = openDatabase(namedRelease(dataDir, 'current'));
-  try {
-    return database.lookup(ip)!.country_code;
-  } finally {
-    database.close();
-  }
+  using database = openDatabase(namedRelease(dataDir, 'current'));
+  return database.lookup(ip)!.country_code;
 }
 
 /** Returns the country of an address in the current release, or the reason why it has none. */
 function resultOf(ip: string): string | null {
-  const database = openDatabase(namedRelease(dataDir, 'current'));
-  try {
-    const { country_code, reason } = database.lookupWithReason(ip)!;
-    return country_code ?? reason;
-  } finally {
-    database.close();
-  }
+  using database = openDatabase(namedRelease(dataDir, 'current'));
+  const { country_code, reason } = database.lookupWithReason(ip)!;
+  return country_code ?? reason;
 }
 
 const SOURCES: Source[] = [
@@ -358,7 +350,8 @@ describe('a build that merges by evidence', () => {
         .array(row, { minLength: 1, maxLength: 8 })
         .filter((rows) => 2 * rows.filter((each) => !each.endsWith('ZZ')).length >= rows.length),
       lineage: fc.constantFrom('a', 'b', 'c'),
-      kind: fc.constantFrom('geolocation', 'geolocation', 'registry', 'operator', 'geofeed', 'routing'),
+      kind: fc.constantFrom('geolocation', 'geolocation', 'registry', 'operator', 'geofeed', 'routing', 'anycast'),
+      interpolates: fc.boolean(),
     });
     const lists = fc.array(source, { minLength: 1, maxLength: 4 });
     const asked = fc.array(fc.tuple(fc.boolean(), fc.nat(255)), { minLength: 100, maxLength: 100 });
@@ -366,7 +359,14 @@ describe('a build that merges by evidence', () => {
       fc.asyncProperty(lists, asked, async (list, ips) => {
         rmSync(dataDir, { recursive: true, force: true });
         const space = ['30.0.0.0/25', '2a00::/41'];
-        const { outcome, message } = await build(list.map((each, i) => ({ ...each, id: `s${i}`, space })));
+        const { outcome, message } = await build(
+          list.map(({ rows, kind, ...rest }, i) => ({
+            ...{ ...rest, kind, id: `s${i}`, space },
+            ...(kind === 'anycast'
+              ? { rows: rows.map((line) => line.split(',', 1)[0]!), format: 'cidr-list' }
+              : { rows }),
+          })),
+        );
         expect(outcome, message).toBe('published');
         const texts = ips.map(([is4, offset]) => address(is4, offset));
         const explanations = await explainAll(dataDir, namedRelease(dataDir, 'current'), texts);

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { factLines } from '../../src/cli/command.js';
 import { packageFile } from '../../src/package-root.js';
 import { counted, table } from '../../src/text-table.js';
@@ -26,10 +26,8 @@ describe('ipatlas', () => {
     [[], /Usage: ipatlas COMMAND/],
     [['frobnicate'], /unknown command "frobnicate"; see "ipatlas --help"/],
     [['constructor'], /unknown command "constructor"; see/],
-    [['./8.8.8.8'], /unknown command/],
     [['lokup', '8.8.8.8'], /unknown command "lokup" \(did you mean "lookup"\?\); see "ipatlas --help"/],
     [['help', 'bild'], /unknown command "bild" \(did you mean "build"\?\)/],
-    [['--verbose'], /unknown option "--verbose"/],
     [['completion', 'fissh'], /unknown shell "fissh" \(did you mean "fish"\?\); see "ipatlas completion --help"/],
     [['lookup', '--frob', '8.8.8.8'], /unknown option "--frob"; see "ipatlas lookup --help"/],
     [
@@ -76,15 +74,9 @@ describe('ipatlas', () => {
 });
 
 describe('what strangers type', () => {
-  let folders: string[] = [];
-  afterEach(() => {
-    for (const folder of folders) rmSync(folder, { recursive: true });
-    folders = [];
-  });
   /** Returns a folder with a file. */
   function folderWith(path: string): string {
     const folder = temporaryDir();
-    folders.push(folder);
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), '8.8.8.8\n');
     return folder;
@@ -202,13 +194,8 @@ describe('ipatlas lookup', () => {
 
 it('counts are in the singular or the plural', async () => {
   expect([counted(1, 'key'), counted(0, 'key'), counted(1000, 'key')]).toEqual(['1 key', '0 keys', '1,000 keys']);
-  for (const [lines, summary] of [
-    [1, '1 line, '],
-    [2, '2 lines, '],
-  ] as const) {
-    const { stderr } = await ipatlas(['enrich', '--data', dataDir], { input: '{}\n'.repeat(lines) });
-    expect(stderr.startsWith(summary)).toBe(true);
-  }
+  const { stderr } = await ipatlas(['enrich', '--data', dataDir], { input: '{}\n' });
+  expect(stderr).toMatch(/^1 line, /);
 });
 
 it('a long argument does not widen the table of lookup', async () => {
@@ -241,10 +228,12 @@ describe('errors', () => {
     });
   const BUG = "JSON.parse = () => { throw new TypeError('first line\\n  second line') };";
 
-  it('a bug is reported in one line, without a stack', async () => {
+  it('a bug is reported in one line, with the stack only if NODE_DEBUG asks for it', async () => {
     const { code, stdout, stderr } = await broken(BUG, ['version']);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toMatch(/^ipatlas: internal error \(bug\): first line second line; please report it[^\n]*\n$/);
+    const { stderr: debug } = await broken(BUG, ['version'], { NODE_DEBUG: 'ipatlas' });
+    expect(debug).toMatch(/IPATLAS \d+: TypeError: first line[\s\S]*\n {4}at /);
   });
 
   it('an error outside the promise of the command is also reported in one line', async () => {
@@ -310,12 +299,6 @@ describe('errors', () => {
     const { code, stdout, stderr } = await broken(full, ['version']);
     expect([code, stdout]).toEqual([1, '']);
     expect(stderr).toBe('ipatlas: /somewhere cannot be used: no space left on device; free space\n');
-  });
-
-  it('NODE_DEBUG=ipatlas adds the stack', async () => {
-    const { code, stderr } = await broken(BUG, ['version'], { NODE_DEBUG: 'ipatlas' });
-    expect(code).toBe(1);
-    expect(stderr).toMatch(/IPATLAS \d+: TypeError: first line[\s\S]*\n {4}at /);
   });
 
   it('no command prints a color, with NO_COLOR or without', async () => {

@@ -1,13 +1,13 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { allFlags } from '../../src/cli/command-line.js';
 import { loadCommands } from '../../src/cli/commands.js';
 import { manualPage } from '../../src/cli/manual.js';
 import { packageFile } from '../../src/package-root.js';
 import { ipatlas } from '../support/in-process.js';
+import { temporaryDir } from '../support/temporary.js';
 
 const commands = await loadCommands();
 const scripts = new Map<string, Promise<string>>();
@@ -108,10 +108,9 @@ describe('ipatlas completion', () => {
 
   it.for(['zsh', 'fish'])('is accepted by the shell itself: %s', async (shell, { skip }) => {
     if (!isInstalled(shell)) skip(`SKIPPED: ${shell} is not installed (scripts/ci-packages.sh installs it)`);
-    const file = join(mkdtempSync(join(tmpdir(), 'ipatlas-test-')), 'completion');
+    const file = join(temporaryDir(), 'completion');
     writeFileSync(file, await script(shell));
     const { status, stderr } = spawnSync(shell, ['-n', file], { encoding: 'utf8' });
-    rmSync(dirname(file), { recursive: true });
     expect([status, stderr]).toEqual([0, '']);
   });
 });

@@ -4,6 +4,7 @@ import { smallRelease } from '../support/release.js';
 
 const US = { country: 'United States', country_code: 'US', is_eu: false };
 const NL = { country: 'Netherlands', country_code: 'NL', is_eu: true };
+const FR = { country: 'France', country_code: 'FR', is_eu: true };
 const NOWHERE = { country: null, country_code: null, is_eu: false };
 
 const dataDir = await smallRelease();
@@ -30,26 +31,8 @@ describe.each(['binary', 'sqlite'] as const)('the %s engine', (engine) => {
       { ip: 'ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff', ...NOWHERE, reason: 'unallocated' },
     ],
     // A range of one address inside wider ranges, and both its neighbors.
-    [
-      '2a00:1:0:1::41',
-      {
-        ip: '2a00:0001:0000:0001:0000:0000:0000:0041',
-        country: 'France',
-        country_code: 'FR',
-        is_eu: true,
-        reason: null,
-      },
-    ],
-    [
-      '2a00:1::41',
-      {
-        ip: '2a00:0001:0000:0000:0000:0000:0000:0041',
-        country: 'France',
-        country_code: 'FR',
-        is_eu: true,
-        reason: null,
-      },
-    ],
+    ['2a00:1:0:1::41', { ip: '2a00:0001:0000:0001:0000:0000:0000:0041', ...FR, reason: null }],
+    ['2a00:1::41', { ip: '2a00:0001:0000:0000:0000:0000:0000:0041', ...FR, reason: null }],
     // An IPv4-mapped address is that IPv4 address.
     ['::ffff:193.0.6.139', { ip: '193.0.6.139', ...NL, reason: null }],
     // The embedded IPv4 address decides: 6to4, NAT64, Teredo (inverted).

@@ -1,5 +1,5 @@
 /** A signed repository with its origin, a static web server that can be told to misbehave, and nodes that pull. */
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ import { verifyRelease } from '../../src/database/verify.js';
 import { AtlasError } from '../../src/errors.js';
 import type { LabelBlock } from '../support/labels.js';
 import type { NetworkBlock } from '../support/networks.js';
-import { type Block, country, publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
+import { type Block, country, publishBlocks, SMALL_WORLD } from '../support/release.js';
 import { writeSources } from '../support/sources.js';
 
 /** Worlds that differ in one answer, that for 80.0.0.1. */
@@ -46,12 +46,7 @@ export const OPEN_GATES = {
   maxWrongSentinels: 1000,
 };
 
-/** A folder that is removed after the test. */
-export function scratchDir(): string {
-  const dir = temporaryDir();
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
-  return dir;
-}
+export { temporaryDir as scratchDir } from '../support/temporary.js';
 
 export const ONE_OF_ONE: Threshold = { keys: 1, threshold: 1 };
 

@@ -16,7 +16,7 @@ import { ANY_LINE, fieldLines } from '../support/nasty-lines.js';
 import { releaseForTests } from '../support/open-release.js';
 
 /** Runs of each property; set it high for a long test. */
-const RUNS = Number(process.env.FUZZ_RUNS ?? 12) / 2;
+const RUNS = Number(process.env.FUZZ_RUNS ?? 16) / 2;
 
 const release = releaseForTests();
 

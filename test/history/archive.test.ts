@@ -82,28 +82,24 @@ describe('the archive', () => {
   it('is one of the two states whenever a publication is killed', async () => {
     const [first, second] = [changed(EMPTY_WORLD, randomFrom(1)), changed(EMPTY_WORLD, randomFrom(2))];
     publish(dataDir, { release: 'a', world: first, now: START });
-    const before = `${dataDir}-before`;
+    const before = join(temporaryDir(), 'before');
     cpSync(dataDir, before, { recursive: true, verbatimSymlinks: true });
     const seen = new Set<string>();
-    try {
-      let isKilled = true;
-      for (let step = 0; isKilled; step++) {
-        rmSync(dataDir, { recursive: true });
-        cpSync(before, dataDir, { recursive: true, verbatimSymlinks: true });
-        const publication = { release: 'b', world: second, now: START + DAY_MS };
-        isKilled = await killedAt(step, async () => publish(dataDir, publication));
-        for (const work of [() => {}, () => settlePublication(dataDir)]) {
-          work();
-          expect(answersAt(dataDir, '2026-01-01')).toEqual(expected(first));
-          const after = JSON.stringify(answersAt(dataDir, '2026-01-02'));
-          expect([JSON.stringify(expected(first)), JSON.stringify(expected(second))]).toContain(after);
-          seen.add(after);
-        }
-        publish(dataDir, { release: 'c', world: first, now: START + 2 * DAY_MS });
-        expect(answersAt(dataDir, '2026-01-03')).toEqual(expected(first));
+    let isKilled = true;
+    for (let step = 0; isKilled; step++) {
+      rmSync(dataDir, { recursive: true });
+      cpSync(before, dataDir, { recursive: true, verbatimSymlinks: true });
+      const publication = { release: 'b', world: second, now: START + DAY_MS };
+      isKilled = await killedAt(step, async () => publish(dataDir, publication));
+      for (const work of [() => {}, () => settlePublication(dataDir)]) {
+        work();
+        expect(answersAt(dataDir, '2026-01-01')).toEqual(expected(first));
+        const after = JSON.stringify(answersAt(dataDir, '2026-01-02'));
+        expect([JSON.stringify(expected(first)), JSON.stringify(expected(second))]).toContain(after);
+        seen.add(after);
       }
-    } finally {
-      rmSync(before, { recursive: true });
+      publish(dataDir, { release: 'c', world: first, now: START + 2 * DAY_MS });
+      expect(answersAt(dataDir, '2026-01-03')).toEqual(expected(first));
     }
     expect(seen.size).toBe(2);
   });

@@ -31,45 +31,41 @@ describe('the archive of networks', () => {
     const dataDir = temporaryDir();
     const random = randomFrom(3);
     const truth: { day: string; world: World; records: NetworkRecord[] | undefined }[] = [];
-    try {
-      let world = EMPTY_WORLD;
-      for (let night = 0; night < 40; night++) {
-        world = changed(world, random);
-        const records = random() < 0.1 ? undefined : recordsOf(night);
-        const now = START + night * DAY_MS;
-        const networks = records && { records, v4: layerOf(4, world.v4), v6: layerOf(6, world.v6) };
-        publish(dataDir, { release: `r${night}`, world, now, networks });
-        truth.push({ day: dayOf(now), world, records });
+    let world = EMPTY_WORLD;
+    for (let night = 0; night < 40; night++) {
+      world = changed(world, random);
+      const records = random() < 0.1 ? undefined : recordsOf(night);
+      const now = START + night * DAY_MS;
+      const networks = records && { records, v4: layerOf(4, world.v4), v6: layerOf(6, world.v6) };
+      publish(dataDir, { release: `r${night}`, world, now, networks });
+      truth.push({ day: dayOf(now), world, records });
+    }
+    const archive = openArchive(dataDir, NETWORKS);
+    expect(archive.entries.filter(({ kind }) => kind === 'changes').length).toBeGreaterThan(15);
+    const offsets = Array.from({ length: SIZE }, (_, offset) => offset);
+    const tracked = offsets.slice(0, 8);
+    const periods = tracked.map((offset) =>
+      memberPeriodsOf(archive, { family: 4, words: Uint32Array.from(SPACES[4].place(offset)) }, NETWORKS),
+    );
+    for (const { day, world, records } of truth) {
+      const file = partitionAt(dataDir, day, NETWORKS);
+      expect(file === undefined).toBe(records === undefined);
+      if (file === undefined || records === undefined) continue;
+      const found = {
+        v4: offsets.map((offset) => file.record4[findIPv4(file, SPACES[4].place(offset)[0]! | 0)]!),
+        v6: offsets.map((offset) => file.record6[findIPv6(file, Uint32Array.from(SPACES[6].place(offset)))]!),
+      };
+      for (const family of ['v4', 'v6'] as const) {
+        expect(found[family].map((record) => textOf(file.records[record]!))).toEqual(
+          world[family].map((value) => textOf(records[value]!)),
+        );
       }
-      const archive = openArchive(dataDir, NETWORKS);
-      expect(archive.entries.filter(({ kind }) => kind === 'changes').length).toBeGreaterThan(15);
-      const offsets = Array.from({ length: SIZE }, (_, offset) => offset);
-      const tracked = offsets.slice(0, 8);
-      const periods = tracked.map((offset) =>
-        memberPeriodsOf(archive, { family: 4, words: Uint32Array.from(SPACES[4].place(offset)) }, NETWORKS),
-      );
-      for (const { day, world, records } of truth) {
-        const file = partitionAt(dataDir, day, NETWORKS);
-        expect(file === undefined).toBe(records === undefined);
-        if (file === undefined || records === undefined) continue;
-        const found = {
-          v4: offsets.map((offset) => file.record4[findIPv4(file, SPACES[4].place(offset)[0]! | 0)]!),
-          v6: offsets.map((offset) => file.record6[findIPv6(file, Uint32Array.from(SPACES[6].place(offset)))]!),
-        };
-        for (const family of ['v4', 'v6'] as const) {
-          expect(found[family].map((record) => textOf(file.records[record]!))).toEqual(
-            world[family].map((value) => textOf(records[value]!)),
-          );
-        }
-        for (const offset of tracked) {
-          const record = records[world.v4[offset]!]!;
-          const { asn, name } = record.kind === 'network' ? record : { asn: null, name: null };
-          const period = periods[offset]!.find(({ from, to }) => from <= day && (to === null || day <= to));
-          expect([day, period]).toEqual([day, expect.objectContaining({ asn, as_name: name })]);
-        }
+      for (const offset of tracked) {
+        const record = records[world.v4[offset]!]!;
+        const { asn, name } = record.kind === 'network' ? record : { asn: null, name: null };
+        const period = periods[offset]!.find(({ from, to }) => from <= day && (to === null || day <= to));
+        expect([day, period]).toEqual([day, expect.objectContaining({ asn, as_name: name })]);
       }
-    } finally {
-      rmSync(dataDir, { recursive: true });
     }
   });
 });

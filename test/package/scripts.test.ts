@@ -17,3 +17,14 @@ it.each(FILES)('%s imports only what the compiled program exports', async (file)
     expect(exported).toEqual(expect.arrayContaining(imported.filter((name) => name !== '')));
   }
 });
+
+it('the benchmarks make releases of sources in data/sources.json only', () => {
+  const { sources } = JSON.parse(readFileSync(packageFile('data/sources.json'), 'utf8')) as {
+    sources: { id: string }[];
+  };
+  const named = FILES.filter((file) => file.startsWith('bench/')).flatMap((file) =>
+    [...readFileSync(packageFile(file), 'utf8').matchAll(/dataDirectory\('([^']+)'\)/g)].map(([, id]) => id!),
+  );
+  expect(named).not.toEqual([]);
+  expect(sources.map(({ id }) => id)).toEqual(expect.arrayContaining(named));
+});

@@ -1,8 +1,7 @@
 /** Helpers for tests of the fetch stage: a temporary data directory, a real HTTP server, a zip writer, a tarball writer. */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { crc32, deflateRawSync } from 'node:zlib';
 import { onTestFinished } from 'vitest';
@@ -11,12 +10,7 @@ import type { FetchedSource } from '../../pipeline/stage.js';
 import { type FetchOptions, fetchSources } from '../../pipeline/stages/fetch.js';
 import { AtlasError } from '../../src/errors.js';
 
-/** Creates a folder that is removed after the test. */
-export function scratchDir(): string {
-  const directory = mkdtempSync(path.join(tmpdir(), 'ipatlas-fetch-'));
-  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
-  return directory;
-}
+export { temporaryDir as scratchDir } from '../support/temporary.js';
 
 export function source(location: Location | Location[], id = 'test', optional = false): SourceConfig {
   const texts = { title: id, license: 'CC0-1.0', attribution: '', homepage: '', corrections: '' };

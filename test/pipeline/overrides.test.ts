@@ -1,17 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadOverrides, type Overrides } from '../../pipeline/config/overrides.js';
 import { loadReference } from '../../pipeline/config/reference.js';
 import { formatAddress } from '../../src/address/format.js';
+import { temporaryDir } from '../support/temporary.js';
 
 const reference = loadReference();
-let folder: string;
-beforeAll(() => {
-  folder = mkdtempSync(path.join(tmpdir(), 'ipatlas-overrides-'));
-});
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = temporaryDir();
 
 function load(text: string | Buffer, asOf = '2026-06-15'): Overrides {
   const file = path.join(folder, 'overrides.csv');

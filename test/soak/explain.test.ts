@@ -91,32 +91,28 @@ it('agree in country, deciding row, vote and network', async () => {
   const families = ([4, 6] as const).map((family) => addressesOf(family, dir));
   const scanned = CSV_FILES.slice(0, 2).flatMap(linesOf).map(endsOf);
   // The other engine than that of explain.
-  const database = openDatabase(dataDir, { engine: 'sqlite' });
+  using database = openDatabase(dataDir, { engine: 'sqlite' });
   const counts = new Map<string, number>();
-  try {
-    for (let done = 0; done < ADDRESSES; done += PASS) {
-      const texts = Array.from({ length: Math.min(PASS, ADDRESSES - done) }, (_, i) => families[i % 2]!());
-      const explanations = await explainAll(dataDir, dir, texts);
-      for (const [i, text] of texts.entries()) {
-        const explanation = explanations[i]!;
-        expect(explanation.result).toEqual(database.lookupWithReason(text));
-        expect(problemOf(explanation), text).toBe(undefined);
-        const [winner] = explanation.steps.at(-1)!.rows;
-        counts.set(winner?.source ?? 'none', (counts.get(winner?.source ?? 'none') ?? 0) + 1);
-        const { anycast } = explanation.kinds!;
-        counts.set(`anycast ${anycast}`, (counts.get(`anycast ${anycast}`) ?? 0) + 1);
-      }
-      for (const { steps } of explanations.slice(0, 20)) {
-        const { address, rows } = steps[0]!;
-        const isOfFamily = ([first]: Ends): boolean => first < 2n ** 32n === !address.includes(':');
-        const number = numberOf(address);
-        const covering = scanned.filter((ends) => isOfFamily(ends) && ends[0] <= number && number <= ends[1]);
-        const found = rows.filter(({ source }) => source === 'user-country');
-        expect(found, address).toHaveLength(covering.length);
-      }
+  for (let done = 0; done < ADDRESSES; done += PASS) {
+    const texts = Array.from({ length: Math.min(PASS, ADDRESSES - done) }, (_, i) => families[i % 2]!());
+    const explanations = await explainAll(dataDir, dir, texts);
+    for (const [i, text] of texts.entries()) {
+      const explanation = explanations[i]!;
+      expect(explanation.result).toEqual(database.lookupWithReason(text));
+      expect(problemOf(explanation), text).toBe(undefined);
+      const [winner] = explanation.steps.at(-1)!.rows;
+      counts.set(winner?.source ?? 'none', (counts.get(winner?.source ?? 'none') ?? 0) + 1);
+      const { anycast } = explanation.kinds!;
+      counts.set(`anycast ${anycast}`, (counts.get(`anycast ${anycast}`) ?? 0) + 1);
     }
-  } finally {
-    database.close();
+    for (const { steps } of explanations.slice(0, 20)) {
+      const { address, rows } = steps[0]!;
+      const isOfFamily = ([first]: Ends): boolean => first < 2n ** 32n === !address.includes(':');
+      const number = numberOf(address);
+      const covering = scanned.filter((ends) => isOfFamily(ends) && ends[0] <= number && number <= ends[1]);
+      const found = rows.filter(({ source }) => source === 'user-country');
+      expect(found, address).toHaveLength(covering.length);
+    }
   }
   expect(counts.get('anycast true')).toBeGreaterThan(ADDRESSES / 4);
   for (const source of ['user-country', 'dbip-lite']) expect(counts.get(source)).toBeGreaterThan(ADDRESSES / 20);

@@ -1,7 +1,7 @@
 /** The worker as a process: its flags, its release, its metrics and health, how it stops, and how it connects. */
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { cpSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { type NatsConnection, nkeys } from '@nats-io/transport-node';
@@ -25,7 +25,6 @@ async function publishDamaged(dataDir: string): Promise<string> {
   const id = await publishBlocks(otherDataDir, [['8.0.0.0/8', country('DE', 'Damaged')]]);
   const dir = join(dataDir, 'releases', id);
   cpSync(join(otherDataDir, 'releases', id), dir, { recursive: true });
-  rmSync(otherDataDir, { recursive: true });
   const file = join(dir, 'ranges.ipr');
   const bytes = readFileSync(file);
   bytes[bytes.length - 1]! ^= 1;
@@ -250,7 +249,6 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     const empty = temporaryDir();
     const noRelease = await ipatlas([...args('E', '--init', '--once'), '--data', empty]);
     expect(noRelease).toMatchObject({ code: 5 });
-    rmSync(empty, { recursive: true });
     // Nothing was created for a worker that could not begin.
     const { streams } = await managerOf(connection);
     await expect(streams.info('OUTE')).rejects.toThrow('stream not found');
@@ -334,43 +332,27 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     expect(reject!.header.get(HEADER.rejected)).toBe('invalid_line');
   });
 
-  it('connects with a token and with an NKey', async () => {
+  it('connects with a token, an NKey, and the credentials of a NATS user', async () => {
     const dir = temporaryDir();
     const user = nkeys.createUser();
     writeFileSync(join(dir, 'token'), 'a/token\n');
     writeFileSync(join(dir, 'seed'), `${Buffer.from(user.getSeed()).toString()}\n`);
+    const credentials = makeCredentials();
+    writeFileSync(join(dir, 'creds'), credentials.creds);
+    writeFileSync(join(dir, 'others'), makeCredentials().creds);
     const cases = [
       ['--token', 'token', 'authorization { token: "a/token" }'],
       ['--nkey', 'seed', `authorization { users: [ { nkey: ${user.getPublicKey()} } ] }`],
+      ['--creds', 'creds', credentials.config],
     ] as const;
     for (const [flag, file, config] of cases) {
       const guarded = await NatsServerProcess.start({ config });
+      onTestFinished(() => guarded.remove());
       const flags = ['--server', guarded.url, '--init', '--once'];
       expect(await ipatlas(args('H', ...flags, flag, join(dir, file)))).toMatchObject({ code: 0 });
-      expect(await ipatlas(args('H', ...flags))).toMatchObject({
-        code: 2,
-        stderr: expect.stringMatching(/authorization/i),
-      });
-      await guarded.remove();
-    }
-  });
-
-  it('connects with the credentials of a NATS user', async () => {
-    const dir = temporaryDir();
-    const { config, creds } = makeCredentials();
-    const other = makeCredentials();
-    writeFileSync(join(dir, 'user.creds'), creds);
-    writeFileSync(join(dir, 'other.creds'), other.creds);
-    const guarded = await NatsServerProcess.start({ config });
-    try {
-      const flags = ['--server', guarded.url, '--init', '--once', '--creds'];
-      const done = await ipatlas(args('H', ...flags, join(dir, 'user.creds')));
-      expect(done.code, done.stderr).toBe(0);
-      const refused = await ipatlas(args('H', ...flags, join(dir, 'other.creds')));
-      expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot connect .*authorization/i) });
-    } finally {
-      await guarded.remove();
-      rmSync(dir, { recursive: true });
+      const others = flag === '--creds' ? [flag, join(dir, 'others')] : [];
+      const refused = await ipatlas(args('H', ...flags, ...others));
+      expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/authorization/i) });
     }
   });
 
@@ -384,25 +366,21 @@ describe.skipIf(!hasNatsServer())('ipatlas stream', () => {
     const secure = await NatsServerProcess.start({
       config: `${tls}\nauthorization { user: ann, password: "s3cret/x" }`,
     });
-    try {
-      const url = secure.url.replace('tls://', 'tls://ann:s3cret%2Fx@');
-      const certificates = [
-        '--tls-ca',
-        file('ca.pem'),
-        '--tls-cert',
-        file('client.pem'),
-        '--tls-key',
-        file('client.key'),
-      ];
-      const done = await ipatlas(args('F', '--server', url, '--init', '--once', ...certificates));
-      expect(done.code, done.stderr).toBe(0);
-      const wrong = await ipatlas(args('F', '--server', url.replace('s3cret', 'wrong'), '--once', ...certificates));
-      expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot connect .*authorization/i) });
-      const untrusted = await ipatlas(args('F', '--server', url, '--once'));
-      expect(untrusted).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot connect .*certificate/i) });
-    } finally {
-      await secure.remove();
-      rmSync(dir, { recursive: true });
-    }
+    onTestFinished(() => secure.remove());
+    const url = secure.url.replace('tls://', 'tls://ann:s3cret%2Fx@');
+    const certificates = [
+      '--tls-ca',
+      file('ca.pem'),
+      '--tls-cert',
+      file('client.pem'),
+      '--tls-key',
+      file('client.key'),
+    ];
+    const done = await ipatlas(args('F', '--server', url, '--init', '--once', ...certificates));
+    expect(done.code, done.stderr).toBe(0);
+    const wrong = await ipatlas(args('F', '--server', url.replace('s3cret', 'wrong'), '--once', ...certificates));
+    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot connect .*authorization/i) });
+    const untrusted = await ipatlas(args('F', '--server', url, '--once'));
+    expect(untrusted).toMatchObject({ code: 2, stderr: expect.stringMatching(/cannot connect .*certificate/i) });
   });
 });

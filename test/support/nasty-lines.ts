@@ -72,6 +72,10 @@ const STRINGS = [
   '😀',
 ];
 
+/** Texts of one character for each byte of UTF-8. */
+const asBytes = (texts: fc.Arbitrary<string>): fc.Arbitrary<string> =>
+  texts.map((text) => Buffer.from(text).toString('latin1'));
+
 /** Writes a string as JSON; the bits select the characters that are escaped. */
 function spell(text: string, bits: number): string {
   let spelled = '';
@@ -102,29 +106,34 @@ const KEY = spelled(
 );
 const SCALAR = fc.constantFrom('0', '-1.5e+10', '1234567890123456789', 'true', 'false', 'null');
 
-const { object } = fc.letrec<{ value: string; object: string; array: string }>((tie) => ({
-  value: fc.oneof(
-    { maxDepth: 4 },
-    { weight: 4, arbitrary: STRING },
-    SCALAR,
-    { weight: 2, arbitrary: tie('object') },
-    tie('array'),
-  ),
-  object: fc
-    .tuple(BLANK, fc.array(fc.tuple(BLANK, KEY, BLANK, BLANK, tie('value'), BLANK), { maxLength: 6 }))
-    .map(([blank, members]) =>
-      members.length === 0
-        ? `{${blank}}`
-        : `{${members.map(([a, key, b, c, value, d]) => `${a}${key}${b}:${c}${value}${d}`).join(',')}}`,
+/** Objects with keys and texts of a kind; the weights are those of a text, an object and an array as a value. */
+function objects(key: fc.Arbitrary<string>, text: fc.Arbitrary<string>, weights: number[]): fc.Arbitrary<string> {
+  return fc.letrec<{ value: string; object: string; array: string }>((tie) => ({
+    value: fc.oneof(
+      { maxDepth: 4 },
+      { weight: weights[0]!, arbitrary: text },
+      SCALAR,
+      { weight: weights[1]!, arbitrary: tie('object') },
+      { weight: weights[2]!, arbitrary: tie('array') },
     ),
-  array: fc
-    .tuple(BLANK, fc.array(fc.tuple(BLANK, tie('value'), BLANK), { maxLength: 4 }))
-    .map(([blank, items]) => (items.length === 0 ? `[${blank}]` : `[${items.map((item) => item.join('')).join(',')}]`)),
-}));
+    object: fc
+      .tuple(BLANK, fc.array(fc.tuple(BLANK, key, BLANK, BLANK, tie('value'), BLANK), { maxLength: 6 }))
+      .map(([blank, members]) =>
+        members.length === 0
+          ? `{${blank}}`
+          : `{${members.map(([a, name, b, c, value, d]) => `${a}${name}${b}:${c}${value}${d}`).join(',')}}`,
+      ),
+    array: fc
+      .tuple(BLANK, fc.array(fc.tuple(BLANK, tie('value'), BLANK), { maxLength: 4 }))
+      .map(([blank, items]) =>
+        items.length === 0 ? `[${blank}]` : `[${items.map((item) => item.join('')).join(',')}]`,
+      ),
+  })).object;
+}
 
 /** A line that is a JSON object. */
 export const OBJECT_LINE: fc.Arbitrary<string> = fc
-  .tuple(BLANK, object, BLANK)
+  .tuple(BLANK, objects(KEY, STRING, [4, 2, 1]), BLANK)
   .map(([before, text, after]) => before + text + after);
 
 /** Addresses in other text. */
@@ -145,28 +154,7 @@ const DECORATED = [
 export function fieldLines(isDecorated: boolean): fc.Arbitrary<string> {
   const key = spelled(fc.constantFrom('ip', 'client', 'a', 'geo', 'b'));
   const text = spelled(fc.constantFrom(...ADDRESSES, ...(isDecorated ? DECORATED : [])));
-  const { object } = fc.letrec<{ value: string; object: string; array: string }>((tie) => ({
-    value: fc.oneof(
-      { maxDepth: 4 },
-      { weight: 3, arbitrary: text },
-      SCALAR,
-      { weight: 3, arbitrary: tie('object') },
-      { weight: 3, arbitrary: tie('array') },
-    ),
-    object: fc
-      .tuple(BLANK, fc.array(fc.tuple(BLANK, key, BLANK, BLANK, tie('value'), BLANK), { maxLength: 5 }))
-      .map(([blank, members]) =>
-        members.length === 0
-          ? `{${blank}}`
-          : `{${members.map(([a, name, b, c, value, d]) => `${a}${name}${b}:${c}${value}${d}`).join(',')}}`,
-      ),
-    array: fc
-      .tuple(BLANK, fc.array(fc.tuple(BLANK, tie('value'), BLANK), { maxLength: 4 }))
-      .map(([blank, items]) =>
-        items.length === 0 ? `[${blank}]` : `[${items.map((item) => item.join('')).join(',')}]`,
-      ),
-  }));
-  return object.map((line) => Buffer.from(line).toString('latin1'));
+  return asBytes(objects(key, text, [3, 3, 3]));
 }
 
 /** A byte to insert; mostly one that has a meaning in JSON. */
@@ -179,7 +167,7 @@ const NASTY_BYTE = fc.oneof(
 const broken = (lines: fc.Arbitrary<string>, mostChanges: number): fc.Arbitrary<string> =>
   fc
     .tuple(
-      lines.map((line) => Buffer.from(line).toString('latin1')),
+      asBytes(lines),
       fc.array(fc.tuple(fc.nat(), fc.constantFrom('put', 'leave', 'replace'), NASTY_BYTE), {
         minLength: 1,
         maxLength: mostChanges,
@@ -236,9 +224,9 @@ const MISPLACED_LINE = fc
 /** Flat objects, a few of them changed in one place. Each character is one byte. */
 export const FLAT_LINES: fc.Arbitrary<string[]> = fc.array(
   fc.oneof(
-    { weight: 12, arbitrary: FLAT_LINE.map((line) => Buffer.from(line).toString('latin1')) },
+    { weight: 12, arbitrary: asBytes(FLAT_LINE) },
     { weight: 1, arbitrary: broken(FLAT_LINE, 1) },
-    { weight: 1, arbitrary: MISPLACED_LINE.map((line) => Buffer.from(line).toString('latin1')) },
+    { weight: 1, arbitrary: asBytes(MISPLACED_LINE) },
   ),
   { minLength: 1, maxLength: 150, size: 'max' },
 );
@@ -270,7 +258,7 @@ const ARBITRARY_LINE = fc.oneof(
 
 /** A line: an object, a changed one, or arbitrary bytes. Each character is one byte. */
 export const ANY_LINE: fc.Arbitrary<string> = fc.oneof(
-  { weight: 4, arbitrary: OBJECT_LINE.map((line) => Buffer.from(line).toString('latin1')) },
+  { weight: 4, arbitrary: asBytes(OBJECT_LINE) },
   { weight: 2, arbitrary: BROKEN_LINE },
   { weight: 1, arbitrary: ARBITRARY_LINE },
 );

@@ -1,17 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { constants, gunzipSync, gzipSync } from 'node:zlib';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { Inputs } from '../../../src/enrich/input/recognize.js';
 import { type ByteSource, openSource } from '../../../src/enrich/input/source.js';
+import { temporaryDir } from '../../support/temporary.js';
 
-let dir: string;
-beforeAll(() => {
-  dir = mkdtempSync(join(tmpdir(), 'ipatlas-test-'));
-});
-afterAll(() => rmSync(dir, { recursive: true }));
+const dir = temporaryDir();
 
 /** Lines that do not compress too well. */
 const LINES = Buffer.from(
