@@ -117,6 +117,9 @@ const EXPECTED = {
 /** Header of an id by which the server notices that it has stored a message before, within the duplicate window of the stream. */
 const MESSAGE_ID = 'Nats-Msg-Id';
 
+/** Time between two looks for requests without an answer, in milliseconds. */
+const LATE_REQUESTS_MS = 500;
+
 /** Begins the last token of a request's reply subject; that of a pull is a number. */
 const REQUEST_TOKEN = 'r';
 
@@ -134,16 +137,20 @@ function connectionOptions({ url, creds, nkey, token, tlsCa, tlsCert, tlsKey }: 
     );
   });
   const user = urls.map(credentialsOf).find((credentials) => credentials?.user);
-  const usesTls =
-    [tlsCa, tlsCert, tlsKey].some((file) => file !== undefined) || urls.some(({ protocol }) => protocol === 'tls:');
+  const tls = {
+    ...(tlsCa !== undefined && { caFile: tlsCa }),
+    ...(tlsCert !== undefined && { certFile: tlsCert }),
+    ...(tlsKey !== undefined && { keyFile: tlsKey }),
+  };
+  const usesTls = Object.keys(tls).length > 0 || urls.some(({ protocol }) => protocol === 'tls:');
   return {
     servers: urls.map(({ host }) => host),
     name: 'ipatlas stream',
     ...user,
-    ...(creds === undefined ? {} : { authenticator: credsAuthenticator(readFlagFile('creds', creds)) }),
-    ...(nkey === undefined ? {} : { authenticator: nkeyAuthenticator(Buffer.from(readText('nkey', nkey))) }),
-    ...(token === undefined ? {} : { token: readText('token', token) }),
-    ...(usesTls ? { tls: tlsOptions({ tlsCa, tlsCert, tlsKey }) } : {}),
+    ...(creds !== undefined && { authenticator: credsAuthenticator(readFlagFile('creds', creds)) }),
+    ...(nkey !== undefined && { authenticator: nkeyAuthenticator(Buffer.from(readText('nkey', nkey))) }),
+    ...(token !== undefined && { token: readText('token', token) }),
+    ...(usesTls && { tls }),
     maxReconnectAttempts: -1,
     reconnectTimeWait: RECONNECT_WAIT_MS,
     pingInterval: PING_INTERVAL_MS,
@@ -151,14 +158,6 @@ function connectionOptions({ url, creds, nkey, token, tlsCa, tlsCert, tlsKey }: 
     // A connection that is lost in its handshake is noticed only after this time.
     timeout: STREAM_REQUEST_TIMEOUT_MS,
     noAsyncTraces: true,
-  };
-}
-
-function tlsOptions({ tlsCa, tlsCert, tlsKey }: Pick<NatsServer, 'tlsCa' | 'tlsCert' | 'tlsKey'>) {
-  return {
-    ...(tlsCa === undefined ? {} : { caFile: tlsCa }),
-    ...(tlsCert === undefined ? {} : { certFile: tlsCert }),
-    ...(tlsKey === undefined ? {} : { keyFile: tlsKey }),
   };
 }
 
@@ -309,7 +308,7 @@ export class NatsBroker {
   /** Requests without an answer so far, by their reply subjects, oldest first. */
   readonly #openRequests = new Map<string, OpenRequest>();
   #requests = 0;
-  #requestTimer: NodeJS.Timeout | undefined;
+  readonly #timer: NodeJS.Timeout;
   /** When a stream or consumer was first said to be missing, by what was asked for. */
   readonly #missingSince = new Map<string, number>();
   /** Set after a request without an answer: resolves when the server has taken everything that was sent. */
@@ -323,6 +322,7 @@ export class NatsBroker {
     this.redeliverAfterMs = setup.ackWaitMs;
     this.closed = connection.closed().then((error) => error ?? undefined);
     connection.subscribe(`${this.#inbox}.*`, { callback: (_error, message) => this.#receive(message) });
+    this.#timer = setInterval(() => this.#failLateRequests(), LATE_REQUESTS_MS).unref();
     void this.#watchConnection();
   }
 
@@ -390,7 +390,6 @@ export class NatsBroker {
     return new Promise((resolve, reject) => {
       const reply = `${this.#inbox}.${REQUEST_TOKEN}${++this.#requests}`;
       this.#openRequests.set(reply, { subject, sentAt: performance.now(), resolve, reject });
-      this.#requestTimer ??= setTimeout(() => this.#failLateRequests(), STREAM_REQUEST_TIMEOUT_MS);
       this.#connection.publish(subject, bytes, { reply, ...(messageHeaders && { headers: messageHeaders }) });
     });
   }
@@ -421,15 +420,11 @@ export class NatsBroker {
     if (this.#pull?.subject === error.subject) this.#pull.fail(error);
   }
 
-  /** Rejects the requests whose time is over, and sets the timer for the next one. */
+  /** Rejects the requests whose time is over. */
   #failLateRequests(): void {
-    this.#requestTimer = undefined;
+    const late = performance.now() - STREAM_REQUEST_TIMEOUT_MS;
     for (const [reply, { sentAt, reject }] of this.#openRequests) {
-      const left = sentAt + STREAM_REQUEST_TIMEOUT_MS - performance.now();
-      if (left > 0) {
-        this.#requestTimer = setTimeout(() => this.#failLateRequests(), left);
-        return;
-      }
+      if (sentAt > late) return;
       this.#openRequests.delete(reply);
       reject(new TimeoutError());
     }
@@ -811,7 +806,7 @@ export class NatsBroker {
 
   async close(): Promise<void> {
     await this.#connection.close();
-    clearTimeout(this.#requestTimer);
+    clearInterval(this.#timer);
     this.#failRequests('the connection was closed');
   }
 }

@@ -43,20 +43,14 @@ export async function chain(broker: NatsBroker, last: StoredPart): Promise<Store
 }
 
 class Reader {
-  readonly #options: ReadOptions;
-  readonly #ended = new AbortController();
+  readonly #broker: NatsBroker;
   readonly #signal: AbortSignal;
 
-  constructor(options: ReadOptions) {
-    this.#options = options;
-    this.#signal = AbortSignal.any([options.signal, this.#ended.signal]);
+  constructor(broker: NatsBroker, signal: AbortSignal) {
+    this.#broker = broker;
+    this.#signal = signal;
     // Each message that is waited for listens.
-    setMaxListeners(0, this.#signal);
-  }
-
-  /** Ends the requests for messages that nobody will read. */
-  end(): void {
-    this.#ended.abort();
+    setMaxListeners(0, signal);
   }
 
   /** Repeats a request until the broker answers; undefined when told to stop. */
@@ -74,25 +68,23 @@ class Reader {
   }
 
   async #readMessage(sequence: number): Promise<ReadMessage | 'waiting'> {
-    const { broker } = this.#options;
     const found = await this.#complete(sequence);
     if (found !== undefined) return found;
-    const { acknowledgedUpTo } = await broker.backlog();
+    const { acknowledgedUpTo } = await this.#broker.backlog();
     if (sequence > acknowledgedUpTo) return 'waiting';
     // Done while this was looked up, or never: the message was deleted, or its output was.
     const again = await this.#complete(sequence);
     if (again !== undefined) return again;
-    if (!(await broker.hasSource(sequence))) return { sequence, parts: [] };
+    if (!(await this.#broker.hasSource(sequence))) return { sequence, parts: [] };
     throw lost(`message ${sequence} is acknowledged and its output is not there, as if it was deleted`);
   }
 
   /** The output of a message; undefined if it is not complete. */
   async #complete(sequence: number): Promise<ReadMessage | undefined> {
-    const { broker } = this.#options;
-    const last = await broker.lastPart(sequence);
+    const last = await this.#broker.lastPart(sequence);
     // The worker rejects a message whose subject somebody else took.
     if (last === 'foreign') return { sequence, parts: [] };
-    return last?.isLast ? { sequence, parts: await chain(broker, last) } : undefined;
+    return last?.isLast ? { sequence, parts: await chain(this.#broker, last) } : undefined;
   }
 }
 
@@ -102,30 +94,28 @@ class Reader {
  * @throws AtlasError E_STREAM if output that was there is gone
  */
 export async function* readInOrder(options: ReadOptions): AsyncGenerator<ReadMessage> {
-  const reader = new Reader(options);
+  const { broker, fromSequence, once, signal } = options;
+  // Ends the requests for messages that nobody will read.
+  const ended = new AbortController();
+  const reader = new Reader(broker, AbortSignal.any([signal, ended.signal]));
   try {
-    yield* messagesOf(reader, options);
-  } finally {
-    reader.end();
-  }
-}
-
-async function* messagesOf(reader: Reader, { broker, fromSequence, once }: ReadOptions): AsyncGenerator<ReadMessage> {
-  const range = await reader.persistently(() => broker.readableRange(fromSequence));
-  if (range === undefined) return;
-  const { first } = range;
-  const last = once ? range.last : Number.POSITIVE_INFINITY;
-  const ahead: Promise<ReadMessage | undefined>[] = [];
-  let next = first;
-  for (let sequence = first; sequence <= last; sequence++) {
-    while (next <= last && ahead.length < STREAM_READ_AHEAD) {
-      const message = reader.message(next++);
-      // A failure is reported when the message's turn comes.
-      message.catch(() => {});
-      ahead.push(message);
+    const range = await reader.persistently(() => broker.readableRange(fromSequence));
+    if (range === undefined) return;
+    const last = once ? range.last : Number.POSITIVE_INFINITY;
+    const ahead: Promise<ReadMessage | undefined>[] = [];
+    let next = range.first;
+    for (let sequence = next; sequence <= last; sequence++) {
+      while (next <= last && ahead.length < STREAM_READ_AHEAD) {
+        const message = reader.message(next++);
+        // A failure is reported when the message's turn comes.
+        message.catch(() => {});
+        ahead.push(message);
+      }
+      const message = await ahead.shift();
+      if (message === undefined) return;
+      yield message;
     }
-    const message = await ahead.shift();
-    if (message === undefined) return;
-    yield message;
+  } finally {
+    ended.abort();
   }
 }
