@@ -138,6 +138,19 @@ export function isOnBoundaries(
 }
 
 /**
+ * Returns how many bits two addresses, each at an index of a column, have in common from the most significant one.
+ *
+ * @param words words per address
+ */
+export function commonBits(a: Uint32Array, i: number, b: Uint32Array, j: number, words: number): number {
+  for (let k = 0; k < words; k++) {
+    const differing = a[i * words + k]! ^ b[j * words + k]!;
+    if (differing !== 0) return 32 * k + Math.clz32(differing);
+  }
+  return 32 * words;
+}
+
+/**
  * Compares the sizes of the ranges `i` and `j`, given by columns of first and last addresses.
  *
  * @param words words per address

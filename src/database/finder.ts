@@ -1,21 +1,12 @@
 /** Finds the record of an address in a partition, and the block of addresses around it with the same answer. */
 import { EMBEDDED_LAYOUT, type EmbeddedScheme, embeddedIPv4 } from '../address/embedded.js';
-import { previousAddress } from '../address/words.js';
+import { commonBits, previousAddress } from '../address/words.js';
 import type { FileRecord } from '../rangefile/layout.js';
 import { firstIPv6, type PartitionFile } from '../rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../rangefile/search.js';
 
 /** Instead of the length of a prefix: no prefix has the addresses around (Teredo inverts the IPv4 address inside). */
 export const NO_PREFIX = -1;
-
-/** Returns how many bits two addresses have in common from the most significant one. */
-function commonBits(a: Uint32Array, b: Uint32Array): number {
-  for (let k = 0; k < 4; k++) {
-    const different = a[k]! ^ b[k]!;
-    if (different !== 0) return 32 * k + Math.clz32(different);
-  }
-  return 128;
-}
 
 /**
  * Returns a function that numbers the records of a file: those with the same answer have the same number. A record is decoded when
@@ -160,11 +151,11 @@ export class PartitionFinder<Rec extends FileRecord = FileRecord> {
     if (first > 0) {
       firstIPv6(file, first, start);
       previousAddress(start, 0, 4, start);
-      bits = commonBits(words, start);
+      bits = commonBits(words, 0, start, 0, 4);
     }
     if (end < file.count6) {
       firstIPv6(file, end, start);
-      bits = Math.max(bits, commonBits(words, start));
+      bits = Math.max(bits, commonBits(words, 0, start, 0, 4));
     }
     return bits + 1;
   }

@@ -8,7 +8,7 @@
  * (a Lagrange multiplier). Only subtrees that cost the same either way at that price are then left to choose between.
  */
 import type { Family } from '../address/parse.js';
-import { addressBits, addressWords, hostMask } from '../address/words.js';
+import { addressBits, addressWords, commonBits, hostMask } from '../address/words.js';
 
 /** Blocks in ascending order, without overlap. */
 export interface Blocks {
@@ -34,15 +34,6 @@ interface Tree {
   waste: Float64Array;
   /** The first leaf below. */
   start: Uint32Array;
-}
-
-/** Returns the number of leading bits that two addresses have in common. */
-function commonBits(first: Uint32Array, words: number, a: number, b: number): number {
-  for (let k = 0; k < words; k++) {
-    const differing = first[a * words + k]! ^ first[b * words + k]!;
-    if (differing !== 0) return 32 * k + Math.clz32(differing);
-  }
-  return 32 * words;
 }
 
 function buildTree(family: Family, { first, prefix }: Blocks): Tree {
@@ -77,7 +68,7 @@ function buildTree(family: Family, { first, prefix }: Blocks): Tree {
     }
   };
   for (let leaf = 0; leaf < prefix.length; leaf++) {
-    const common = leaf === 0 ? -1 : commonBits(first, words, leaf - 1, leaf);
+    const common = leaf === 0 ? -1 : commonBits(first, leaf - 1, first, leaf, words);
     fold(common + 1);
     tree.prefix[count] = prefix[leaf]!;
     tree.leaves[count] = 1;

@@ -35,7 +35,6 @@ export function dataHtml(content: PageContent): string {
       description: 'The age, the sources and the licenses of the data that answers here.',
       assets: content.assets,
       path: 'data',
-      script: undefined,
     },
     html`<h1>Data</h1>\n${release(content)}`,
   );

@@ -17,7 +17,7 @@ export interface FrameContent {
   /** The page's own entry of {@link PAGES}. */
   path: keyof typeof PAGES;
   /** Name of the script in the folder, without `.js`. */
-  script: string | undefined;
+  script?: string | undefined;
   /** The language of the names of countries, for the script. */
   lang?: string;
 }

@@ -12,5 +12,5 @@ export function hostHtml(url: string, assets: string): string {
 <pre><code>ipatlas serve --base-url ${url}</code></pre>
 <p>On the machine of the server itself, the page answers as <code>localhost</code>. Requests with a key are answered under every name.</p>
 </section>`;
-  return frame({ title: 'Unknown name · ipatlas', description: message, assets, path: './', script: undefined }, main);
+  return frame({ title: 'Unknown name · ipatlas', description: message, assets, path: './' }, main);
 }

@@ -171,7 +171,6 @@ export function docsHtml(document: OpenApi, assets: string): string {
       description: 'Every request and response of the lookup API, with parameters, statuses and schemas.',
       assets,
       path: 'docs',
-      script: undefined,
     },
     html`<div class="reference"><h1>Reference of the API</h1>\n${referenceHtml(document)}</div>`,
   );
