@@ -85,11 +85,6 @@ export class AtlasError extends Error {
     super(message, options);
     this.code = code;
   }
-
-  /** Exit code of the command line for this error. */
-  get exitCode(): number {
-    return ERROR_TABLE[this.code].exit;
-  }
 }
 
 /**

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { RefusedOutcome } from '../../pipeline/index.js';
 import { currentReleaseId, type Manifest, RELEASES_DIR, readManifest } from '../database/release.js';
 import { startOfDay } from '../day.js';
-import { type AtlasError, EXIT, hasCode, isAtlasError, messageOf, orElse, writeError } from '../errors.js';
+import { type AtlasError, ERROR_TABLE, EXIT, hasCode, isAtlasError, messageOf, orElse, writeError } from '../errors.js';
 import { replaceFile } from '../files.js';
 import { type GateFigure, readStoredReport, type StoredReport } from '../report/stored-report.js';
 import { type FlagTable, type Invocation, printNote, text } from './command.js';
@@ -114,7 +114,8 @@ export async function withMetrics(
   try {
     outcome = await run();
   } catch (error) {
-    const { code, exitCode = EXIT.fault, refused } = error as AtlasError & { refused?: RefusedOutcome };
+    const { code, refused } = error as AtlasError & { refused?: RefusedOutcome };
+    const exitCode = isAtlasError(error) ? ERROR_TABLE[error.code].exit : EXIT.fault;
     if (exitCode === EXIT.afterFailed) outcome = 'step_failed';
     if (exitCode === EXIT.refused) outcome = 'refused';
     if (code !== 'E_BUSY') {

@@ -1,7 +1,7 @@
 /** Runs a command of the command line: parses its arguments, and turns errors into a message and an exit code. */
 import { debuglog, getSystemErrorMap } from 'node:util';
 import { dataPlace } from '../database/origin.js';
-import { AtlasError, EXIT, fileAdvice, isDiskError, messageOf } from '../errors.js';
+import { AtlasError, ERROR_TABLE, EXIT, fileAdvice, isDiskError, messageOf } from '../errors.js';
 import { isUnderNohup } from '../signals.js';
 import { type Command, NOTES, print, printNote, printNotice, usageError } from './command.js';
 import { parseCommandLine } from './command-line.js';
@@ -77,7 +77,7 @@ function report(thrown: unknown): number {
   if (error instanceof AtlasError) {
     printNote(`ipatlas: ${withDataDir(error.message)}\n`);
     debug('%s', error.stack);
-    return error.exitCode;
+    return ERROR_TABLE[error.code].exit;
   }
   printNote(
     `ipatlas: internal error (bug): ${messageOf(error).replaceAll(/\s*\n\s*/g, ' ')}; please report it, with the output of the same command under NODE_DEBUG=ipatlas\n`,

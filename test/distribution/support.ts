@@ -16,7 +16,7 @@ import {
 import { type PullOptions, pull } from '../../pipeline/pull.js';
 import { currentReleaseId, RELEASES_DIR } from '../../src/database/release.js';
 import { verifyRelease } from '../../src/database/verify.js';
-import { AtlasError } from '../../src/errors.js';
+import { AtlasError, ERROR_TABLE } from '../../src/errors.js';
 import type { LabelBlock } from '../support/labels.js';
 import type { NetworkBlock } from '../support/networks.js';
 import { type Block, country, publishBlocks, SMALL_WORLD } from '../support/release.js';
@@ -135,7 +135,7 @@ export class Node {
       return { outcome, exit: 0, message: '', notes };
     } catch (error) {
       if (!(error instanceof AtlasError)) throw error;
-      return { outcome: error.code, exit: error.exitCode, message: error.message, notes };
+      return { outcome: error.code, exit: ERROR_TABLE[error.code].exit, message: error.message, notes };
     }
   }
 

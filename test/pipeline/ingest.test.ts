@@ -245,7 +245,7 @@ describe('the share of rows that may be rejected', () => {
   test('the error has the numbers, the first rows and what to do', async () => {
     const contents = { 'a.csv': `${GOOD}${bad.repeat(2)}`, 'b.csv': `rubbish\u001b[31m\n${bad}${GOOD.repeat(95)}` };
     const error = await failure('ip-location-db', contents, 0.001);
-    expect(error.exitCode).toBe(4);
+    expect(error.code).toBe('E_BAD_INPUT');
     expect(error.message.split('\n')).toEqual([
       'source test: 4 of 100 rows cannot be read (4 %); the limit is 0.1 %',
       '  a.csv, line 2: the last address is below the first: "1.0.0.9,1.0.0.1,AU"',

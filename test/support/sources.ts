@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type BuildOptions, build } from '../../pipeline/build.js';
 import { loadReference } from '../../pipeline/config/reference.js';
 import { currentReleaseId, MANIFEST_FILE, type Manifest } from '../../src/database/release.js';
-import { AtlasError } from '../../src/errors.js';
+import { AtlasError, ERROR_TABLE } from '../../src/errors.js';
 
 /**
  * Writes CSV files as sources, in order of priority, and their sources file.
@@ -52,7 +52,7 @@ export async function buildOnce(
     return { outcome, exit: 0, id, message: '', notes };
   } catch (error) {
     if (!(error instanceof AtlasError)) throw error;
-    return { outcome: error.code, exit: error.exitCode, id: undefined, message: error.message, notes };
+    return { outcome: error.code, exit: ERROR_TABLE[error.code].exit, id: undefined, message: error.message, notes };
   }
 }
 
