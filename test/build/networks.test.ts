@@ -22,7 +22,7 @@ import { ingestContents } from '../pipeline/ingest-helper.js';
 import { ipatlas } from '../support/in-process.js';
 import { ingestedNetworks } from '../support/networks.js';
 import { dataDir, dir, filledOnce, giveFolders } from '../support/own-folder.js';
-import { buildOnce, manifestOf } from '../support/sources.js';
+import { buildOnce, changeMirror, manifestOf } from '../support/sources.js';
 
 giveFolders();
 
@@ -334,20 +334,6 @@ describe('explain', () => {
 });
 
 describe('verify', () => {
-  const tamper = (sql: string): void => {
-    const path = join(dataDir, 'current', 'ranges.sqlite');
-    const mirror = new (sqlite())(path);
-    mirror.exec(sql);
-    mirror.close();
-    const manifestPath = join(dataDir, 'current', 'manifest.json');
-    const manifest = JSON.parse(readFileSync(manifestPath, 'utf8'));
-    const { createHash } = process.getBuiltinModule('node:crypto');
-    const bytes = readFileSync(path);
-    const output = manifest.outputs.find(({ name }: { name: string }) => name === 'ranges.sqlite');
-    Object.assign(output, { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') });
-    writeFileSync(manifestPath, JSON.stringify(manifest));
-  };
-
   it.each([
     ['UPDATE ipv4_network SET asn = 70001 WHERE asn = 70003', /networks\.ipr: IPv4 range \d+ is /],
     ["UPDATE ipv6_network SET reason = 'x' WHERE reason = 'teredo'", /networks\.ipr: IPv6 range \d+ is /],
@@ -357,7 +343,7 @@ describe('verify', () => {
   ])('finds what %s changes', async (sql, message) => {
     await buildUsual();
     verifyRelease(join(dataDir, 'current'));
-    tamper(sql);
+    changeMirror(join(dataDir, 'current'), sql);
     expect(() => verifyRelease(join(dataDir, 'current'))).toThrow(message);
   });
 

@@ -35,15 +35,7 @@ const US = '"geo":{"country":"United States","country_code":"US","is_eu":false}'
 const NL = '"geo":{"country":"Netherlands","country_code":"NL","is_eu":true}';
 
 /** For each format, a few records of the input and the output, and one that is invalid. */
-const FORMATS: {
-  format: string;
-  head: string;
-  good: string;
-  bad: string;
-  tail: string;
-  headOut: string;
-  goodOut: string;
-}[] = [
+const FORMATS = [
   {
     format: 'jsonl',
     head: '',

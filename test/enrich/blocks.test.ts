@@ -1,10 +1,10 @@
 /** `--add network` and `--add continent`, compared with an oracle that tries every prefix length. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { formatAddress } from '../../src/address/format.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import type { Addable } from '../../src/enrich/members.js';
 import { blockOracle } from '../support/block-oracle.js';
+import { addressesIn, addressesNear } from '../support/near-addresses.js';
 import { releaseForTests } from '../support/open-release.js';
 import { type Block, country, reason, SMALL_WORLD } from '../support/release.js';
 
@@ -42,34 +42,9 @@ const ASKED: [add: Addable[], answerOf: (record: Block[1] | undefined) => string
 /** Times each property is tried; set it high for a long test. */
 const RUNS = Math.ceil(Number(process.env.FUZZ_RUNS ?? 80) / 16);
 
-/** Addresses near the bounds of the world's blocks, and those that embed an IPv4 address near them. */
-const addresses = fc
-  .tuple(fc.constantFrom(...WORLD), fc.integer({ min: -2, max: 2 }), fc.nat(127), fc.nat(6))
-  .map(([[cidr], step, bit, form]) => {
-    const [first] = cidr.split('/') as [string];
-    const isIPv6 = first.includes(':');
-    const words = isIPv6
-      ? wordsOf(first)
-      : [Number(BigInt(first.split('.').reduce((sum, part) => 256 * sum + Number(part), 0)))];
-    words[words.length - 1] = (words.at(-1)! + step) >>> 0;
-    if (form === 0) words[(bit >> 5) % words.length]! ^= 1 << (bit & 31);
-    const unsigned = words.map((word) => word >>> 0);
-    if (isIPv6 || form < 3) return formatAddress(isIPv6 ? 6 : 4, unsigned);
-    const [high, low] = [unsigned[0]! >>> 16, unsigned[0]! & 0xffff].map((half) => half.toString(16));
-    return [`::ffff:${high}:${low}`, `2002:${high}:${low}::1`, `64:ff9b::${high}:${low}`, `2001:0:1::${high}:${low}`][
-      form - 3
-    ]!;
-  });
-
-function wordsOf(address: string): number[] {
-  const [head, tail] = address.split('::') as [string, string | undefined];
-  const groups = (text: string | undefined) => (text ?? '').split(':').filter((group) => group !== '');
-  const before = groups(head);
-  const after = groups(tail);
-  const all = [...before, ...Array.from({ length: 8 - before.length - after.length }, () => '0'), ...after];
-  const numbers = all.map((group) => Number.parseInt(group, 16));
-  return [0, 2, 4, 6].map((at) => (numbers[at]! * 65_536 + numbers[at + 1]!) >>> 0);
-}
+/** Addresses near the bounds of the world's blocks, and anywhere. */
+const CIDRS = WORLD.map(([cidr]) => cidr);
+const addresses = fc.oneof(addressesNear(CIDRS), addressesIn([...CIDRS, '0.0.0.0/0', '2000::/3', '::/0']));
 
 function enrich(text: string, options: Parameters<typeof createBlockEnricher>[1]): string {
   return Buffer.from(createBlockEnricher(release.database, options).enrichBlock(Buffer.from(text))).toString();

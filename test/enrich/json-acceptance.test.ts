@@ -1,6 +1,7 @@
 /** The kernel accepts a line as a JSON object if and only if JSON.parse does. */
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
+import { randomWords } from '../../bench/measure.js';
 import { openDatabase } from '../../src/database/database.js';
 import { RANGE_FILE } from '../../src/database/release.js';
 import { emptyCounts } from '../../src/enrich/counts.js';
@@ -191,13 +192,8 @@ describe('acceptance', () => {
   });
 
   it('is that of JSON.parse on mutated lines', { timeout: 120_000 + MUTATIONS }, () => {
-    let state = 20_261_122;
-    const below = (limit: number): number => {
-      state ^= state << 13;
-      state ^= state >>> 17;
-      state ^= state << 5;
-      return (state >>> 0) % limit;
-    };
+    const random = randomWords(20_261_122);
+    const below = (limit: number): number => random() % limit;
     const seeds = [
       ...placed.filter((line) => isAccepted(line) && line.length < 150),
       '{"time":"2026-01-01T00:00:00.000Z","ip":"8.8.8.8","status":200,"ms":12.25,"bytes":-1.5e-7,"ok":true,"ref":null}',

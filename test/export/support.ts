@@ -1,4 +1,5 @@
 /** Test data for the exports: a large world, addresses to look up, and the results of the release. */
+import { randomWords } from '../../bench/measure.js';
 import { formatAddress } from '../../src/address/format.js';
 import { BinaryEngine } from '../../src/database/binary-engine.js';
 import { Database } from '../../src/database/database.js';
@@ -8,17 +9,6 @@ import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { decodeRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
 import { type Block, country, embedded, partitionOf, reason, SMALL_WORLD } from '../support/release.js';
-
-/** Yields numbers from 0 to 2^32 - 1, the same in every run (xorshift32). */
-export function randomWords(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return state >>> 0;
-  };
-}
 
 const DE = country('DE', 'Germany', true);
 const FR = country('FR', 'France', true);

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import type { FormatName } from '../../src/export/formats.js';
 import { parseCidr, rangeToCidrs } from '../../src/range/cidr.js';
+import { numberOf } from '../support/networks.js';
 import { type Block, country, SMALL_WORLD } from '../support/release.js';
 import { answers, largeWorld, sampleAddresses, type World, worldOf } from './support.js';
 
@@ -151,24 +152,13 @@ it('quotes names in CSV if necessary', () => {
   );
 });
 
-/** Parses an address or block into numbers, with BigInt and the URL parser of the platform only. */
+/** Parses an address or block into numbers. */
 function numbers(text: string): { family: 4 | 6; first: bigint; last: bigint } {
   const [address, prefix] = text.split('/') as [string, string | undefined];
   const family = address.includes(':') ? 6 : 4;
   const bits = family === 4 ? 32 : 128;
-  const first =
-    family === 4
-      ? address.split('.').reduce((sum, octet) => sum * 256n + BigInt(octet), 0n)
-      : expanded(address).reduce((sum, group) => sum * 65_536n + BigInt(`0x${group}`), 0n);
+  const first = numberOf(address);
   return { family, first, last: first + 2n ** BigInt(bits - Number(prefix ?? bits)) - 1n };
-}
-
-function expanded(address: string): string[] {
-  const [head, tail] = address.split('::') as [string, string | undefined];
-  const before = head === '' ? [] : head.split(':');
-  if (tail === undefined) return before;
-  const after = tail === '' ? [] : tail.split(':');
-  return [...before, ...Array<string>(8 - before.length - after.length).fill('0'), ...after];
 }
 
 /** Sorted, disjoint ranges of one family, and a search for the range of an address. */

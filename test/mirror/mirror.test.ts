@@ -1,5 +1,3 @@
-import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openDatabase } from '../../src/database/database.js';
@@ -9,6 +7,7 @@ import { verifyMirror } from '../../src/mirror/verifier.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
 import { sqlite } from '../../src/sqlite.js';
 import { smallRelease } from '../support/release.js';
+import { changeMirror } from '../support/sources.js';
 
 const dataDir = await smallRelease();
 const path = join(dataDir, 'current', 'ranges.sqlite');
@@ -95,16 +94,7 @@ describe('the mirror', () => {
   ])('verify notices %s', async (_, change, message) => {
     const own = await smallRelease();
     const dir = openDatabase(own).dir;
-    const database = new (sqlite())(join(dir, 'ranges.sqlite'));
-    database.exec(change);
-    database.close();
-    expect(() => verifyRelease(dir)).toThrow(/ranges\.sqlite/);
-    // The manifest is updated, so only the comparison can notice.
-    const manifest = JSON.parse(readFileSync(join(dir, 'manifest.json'), 'utf8'));
-    const bytes = readFileSync(join(dir, 'ranges.sqlite'));
-    const output = manifest.outputs.find(({ name }: { name: string }) => name === 'ranges.sqlite');
-    Object.assign(output, { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') });
-    writeFileSync(join(dir, 'manifest.json'), JSON.stringify(manifest));
+    changeMirror(dir, change);
     expect(() => verifyRelease(dir)).toThrow(message);
     const file = openRangeFile(join(dir, 'ranges.ipr'));
     for (const rows of [1, 2, 3, 5]) {

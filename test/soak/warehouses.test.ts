@@ -8,6 +8,7 @@ import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { beforeAll, expect, it } from 'vitest';
+import { randomWords } from '../../bench/measure.js';
 import { formatIPv4, formatIPv6 } from '../../src/address/format.js';
 import { parseAddress } from '../../src/address/parse.js';
 import { openDatabase } from '../../src/database/database.js';
@@ -16,7 +17,6 @@ import { RANGE_FILE, releaseDir } from '../../src/database/release.js';
 import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { packageFile } from '../../src/package-root.js';
 import { openRangeFile } from '../../src/rangefile/reader.js';
-import { randomWords } from '../export/support.js';
 import { boundaries } from '../support/boundaries.js';
 import { builtRelease } from '../support/built-release.js';
 import { ipatlas } from '../support/cli.js';

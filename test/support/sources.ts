@@ -1,10 +1,12 @@
 /** Builds from small made-up sources in this process, for tests of several builds in a row. */
+import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type BuildOptions, build } from '../../pipeline/build.js';
 import { loadReference } from '../../pipeline/config/reference.js';
-import { currentReleaseId, MANIFEST_FILE, type Manifest } from '../../src/database/release.js';
+import { currentReleaseId, MANIFEST_FILE, type Manifest, MIRROR_FILE } from '../../src/database/release.js';
 import { AtlasError, ERROR_TABLE } from '../../src/errors.js';
+import { sqlite } from '../../src/sqlite.js';
 
 /**
  * Writes CSV files as sources, in order of priority, and their sources file.
@@ -122,4 +124,17 @@ export function spoilRows(dataDir: string): void {
     if (index === 0) rmSync(path);
     else writeFileSync(path, readFileSync(path).fill(0xff, 40, 60));
   }
+}
+
+/** Changes the mirror of a release, and its manifest as if it had been made so: only a comparison notices it. */
+export function changeMirror(dir: string, sql: string): void {
+  const path = join(dir, MIRROR_FILE);
+  const mirror = new (sqlite())(path);
+  mirror.exec(sql);
+  mirror.close();
+  const bytes = readFileSync(path);
+  const manifest = JSON.parse(readFileSync(join(dir, MANIFEST_FILE), 'utf8')) as Manifest;
+  const output = manifest.outputs.find(({ name }) => name === MIRROR_FILE)!;
+  Object.assign(output, { bytes: bytes.length, sha256: createHash('sha256').update(bytes).digest('hex') });
+  writeFileSync(join(dir, MANIFEST_FILE), JSON.stringify(manifest));
 }
