@@ -26,8 +26,10 @@ import { Node, ONE_OF_ONE, Origin, scratchDir, serveStatic, world } from './supp
 const DAY_MS = 86_400_000;
 
 let dir: string;
+let origin: Origin;
 beforeEach(() => {
   dir = scratchDir();
+  origin = new Origin(dir);
 });
 
 /** The code and message of the AtlasError that an action ends with. */
@@ -53,7 +55,7 @@ function filesOf(origin: Origin): string[] {
 
 describe('init', () => {
   it('makes keys that only their owner can read, and signs metadata with them', () => {
-    const origin = new Origin(dir, { root: { keys: 3, threshold: 2 }, targets: { keys: 2, threshold: 2 } });
+    const origin = new Origin(scratchDir(), { root: { keys: 3, threshold: 2 }, targets: { keys: 2, threshold: 2 } });
     const names = readdirSync(origin.keys).map((name) => name.replace(/-[0-9a-f]{8}\.pem$/, ''));
     expect(names.sort()).toEqual(['root', 'root', 'root', 'snapshot', 'targets', 'targets', 'timestamp']);
     for (const name of readdirSync(origin.keys)) expect(statSync(join(origin.keys, name)).mode & 0o777).toBe(0o600);
@@ -68,9 +70,9 @@ describe('init', () => {
 
   it('uses the lifetimes of the roles, or others', () => {
     const now = new Date('2026-03-01T12:34:56.789Z');
-    const keyDirs = [join(dir, 'keys')];
+    const keyDirs = [join(dir, 'own-keys')];
     const thresholds = { root: ONE_OF_ONE, targets: ONE_OF_ONE, snapshot: ONE_OF_ONE, timestamp: ONE_OF_ONE };
-    const options = { dir: join(dir, 'repo'), keyDirs, now, days: { timestamp: 30 }, note: () => {} };
+    const options = { dir: join(dir, 'own'), keyDirs, now, days: { timestamp: 30 }, note: () => {} };
     const { roles, release } = initRepository(options, thresholds);
     expect(release).toBeNull();
     for (const [role, days] of Object.entries({ ...SIGNATURE_DAYS, timestamp: 30 })) {
@@ -81,7 +83,6 @@ describe('init', () => {
   });
 
   it('refuses to replace a repository', () => {
-    const origin = new Origin(dir);
     expect(failure(() => new Origin(dir))).toMatchObject({ code: 'E_USAGE' });
     expect(readdirSync(origin.keys)).toHaveLength(4);
   });
@@ -89,7 +90,6 @@ describe('init', () => {
 
 describe('add', () => {
   it('adds a release as a higher version of targets, snapshot and timestamp', async () => {
-    const origin = new Origin(dir);
     const id = await publishBlocks(origin.dataDir, world('AA'));
     const summary = addRelease(origin.options(), join(origin.dataDir, 'current'));
     expect(summary.release).toBe(id);
@@ -99,7 +99,6 @@ describe('add', () => {
   });
 
   it('keeps the newest releases, and the files of the state before', async () => {
-    const origin = new Origin(dir);
     const ids: string[] = [];
     for (const code of ['AA', 'BB', 'CC', 'DD', 'EE', 'FF', 'GG']) ids.push(await origin.add(world(code)));
     const kept = ids.slice(-REPOSITORY_RELEASES);
@@ -122,7 +121,6 @@ describe('add', () => {
   });
 
   it('removes what killed processes left', async () => {
-    const origin = new Origin(dir);
     await origin.add(world('AA'));
     origin.refresh();
     const before = filesOf(origin);
@@ -136,7 +134,6 @@ describe('add', () => {
   });
 
   it('refuses a damaged release, and one that does not exist', async () => {
-    const origin = new Origin(dir);
     await publishBlocks(origin.dataDir, world('AA'));
     writeFileSync(join(origin.dataDir, 'current', 'ranges.ipr'), 'rubbish');
     const before = filesOf(origin);
@@ -150,7 +147,6 @@ describe('add', () => {
 
 describe('refresh', () => {
   it('signs the timestamp again, and the snapshot when it is due', async () => {
-    const origin = new Origin(dir);
     await origin.add(world('AA'));
     expect(versions(origin.refresh())).toEqual([1, 2, 2, 3]);
     const inDays = (days: number) => ({ now: new Date(Date.now() + days * DAY_MS) });
@@ -163,7 +159,6 @@ describe('refresh', () => {
   });
 
   it('works with only the online keys, and says what the others must sign', async () => {
-    const origin = new Origin(dir);
     await origin.add(world('AA'));
     const offline = join(dir, 'offline');
     mkdirSync(offline, { mode: 0o700 });
@@ -181,7 +176,6 @@ describe('refresh', () => {
   });
 
   it('needs the key of the timestamp', async () => {
-    const origin = new Origin(dir);
     for (const name of readdirSync(origin.keys)) if (name.startsWith('timestamp')) rmSync(join(origin.keys, name));
     const before = filesOf(origin);
     expect(failure(() => origin.refresh())).toMatchObject({
@@ -194,7 +188,7 @@ describe('refresh', () => {
 
 describe('rotate', () => {
   it('keeps the number of keys and the threshold, and leaves nothing signed by the old keys only', async () => {
-    const origin = new Origin(dir, { root: { keys: 3, threshold: 2 }, timestamp: { keys: 2, threshold: 1 } });
+    const origin = new Origin(scratchDir(), { root: { keys: 3, threshold: 2 }, timestamp: { keys: 2, threshold: 1 } });
     await origin.add(world('AA'));
     const summary = origin.rotate(['root', 'timestamp']);
     expect(versions(summary)).toEqual([2, 2, 2, 3]);
@@ -221,7 +215,6 @@ describe('rotate', () => {
   });
 
   it('works when the old key of the role is lost', async () => {
-    const origin = new Origin(dir);
     await origin.add(world('AA'));
     for (const name of readdirSync(origin.keys)) if (name.startsWith('targets')) rmSync(join(origin.keys, name));
     await expect(origin.add(world('BB'))).rejects.toMatchObject({ code: 'E_CONFIG' });
@@ -234,7 +227,7 @@ describe('rotate', () => {
   });
 
   it('makes no keys if those that it needs are missing', async () => {
-    const origin = new Origin(dir, { root: { keys: 3, threshold: 2 } });
+    const origin = new Origin(scratchDir(), { root: { keys: 3, threshold: 2 } });
     const [, ...others] = readdirSync(origin.keys).filter((name) => name.startsWith('root'));
     for (const name of others) rmSync(join(origin.keys, name));
     const before = [filesOf(origin), readdirSync(origin.keys)];
@@ -246,7 +239,6 @@ describe('rotate', () => {
   });
 
   it('that was killed between its two steps is completed by refresh', async () => {
-    const origin = new Origin(dir);
     await origin.add(world('AA'));
     const before = join(dir, 'before');
     cpSync(join(origin.repo, 'metadata'), before, { recursive: true });
@@ -267,7 +259,6 @@ describe('rotate', () => {
 
 describe('keys and metadata that cannot be used', () => {
   it('a key that others can read is refused', () => {
-    const origin = new Origin(dir);
     const [name] = readdirSync(origin.keys);
     chmodSync(join(origin.keys, name!), 0o640);
     expect(failure(() => origin.refresh())).toMatchObject({
@@ -285,7 +276,6 @@ describe('keys and metadata that cannot be used', () => {
     ],
     ['a public key', generateKeyPairSync('ed25519').publicKey.export({ type: 'spki', format: 'pem' })],
   ])('a key file that is %s is refused by its name', (_name, content) => {
-    const origin = new Origin(dir);
     writeFileSync(join(origin.keys, 'mine.pem'), content, { mode: 0o600 });
     expect(failure(() => origin.refresh())).toMatchObject({
       code: 'E_CONFIG',
@@ -294,7 +284,6 @@ describe('keys and metadata that cannot be used', () => {
   });
 
   it('keys in the repository, which is served, are refused', () => {
-    const origin = new Origin(dir);
     for (const keyDir of [origin.repo, join(origin.repo, 'keys'), join(origin.keys, '..', 'repo', 'metadata')]) {
       expect(failure(() => origin.refresh({ keyDirs: [origin.keys, keyDir] }))).toMatchObject({ code: 'E_USAGE' });
     }
@@ -319,7 +308,6 @@ describe('keys and metadata that cannot be used', () => {
       },
     ],
   ])('keys in the repository are refused: %s', (_, place) => {
-    const origin = new Origin(dir);
     const keyDirs = [origin.keys, place(origin)];
     expect(failure(() => origin.refresh({ keyDirs }))).toMatchObject({
       code: 'E_USAGE',
@@ -330,7 +318,6 @@ describe('keys and metadata that cannot be used', () => {
   it.each(['pkcs8', 'pkcs1'] as const)(
     'a key with a passphrase is refused, and the message says what to do: %s',
     (type) => {
-      const origin = new Origin(dir);
       const cipher = { type, format: 'pem', cipher: 'aes-256-cbc', passphrase: 'x' } as const;
       const pem =
         type === 'pkcs8'
@@ -345,12 +332,10 @@ describe('keys and metadata that cannot be used', () => {
   );
 
   it('a directory of keys that does not exist is refused', () => {
-    const origin = new Origin(dir);
     expect(failure(() => origin.refresh({ keyDirs: [join(dir, 'nowhere')] }))).toMatchObject({ code: 'E_CONFIG' });
   });
 
   it('no repository, and one with damaged metadata, are different errors', async () => {
-    const origin = new Origin(dir);
     expect(failure(() => origin.refresh({ dir: origin.keys }))).toMatchObject({ code: 'E_USAGE' });
     for (const text of ['', '{', '{}', 'null', '{"signed":{"_type":"timestamp"},"signatures":[]}']) {
       writeFileSync(origin.metadataPath('timestamp.json'), text);
@@ -362,7 +347,6 @@ describe('keys and metadata that cannot be used', () => {
   });
 
   it('two commands do not run at the same time', () => {
-    const origin = new Origin(dir);
     const unlock = lockDirectory(origin.repo, 'busy');
     expect(failure(() => origin.refresh())).toMatchObject({ code: 'E_BUSY' });
     unlock();
@@ -371,7 +355,6 @@ describe('keys and metadata that cannot be used', () => {
 });
 
 it('nodes follow a repository that was restored from a backup after its snapshot and timestamp keys were replaced', async () => {
-  const origin = new Origin(dir);
   await origin.add(world('AA'));
   const backup = join(dir, 'backup');
   cpSync(origin.repo, backup, { recursive: true });
