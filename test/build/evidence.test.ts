@@ -361,7 +361,7 @@ describe('a build that merges by evidence', () => {
           expect(range.sources).toEqual(expect.arrayContaining(ids));
         }
       }),
-      { numRuns: Number(process.env.FUZZ_RUNS ?? 400) / 100, endOnFailure: true },
+      { numRuns: Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 100), endOnFailure: true },
     );
   });
 

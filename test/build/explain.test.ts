@@ -370,7 +370,7 @@ describe('any sources', () => {
           }
         }
       }),
-      { numRuns: 25 },
+      { numRuns: Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 50), endOnFailure: true },
     );
   });
 });
