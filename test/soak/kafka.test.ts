@@ -67,6 +67,19 @@ describe.skipIf(missing)('a worker on Kafka', { concurrent: true }, () => {
     expect(await cluster.read('a-geo-rejects')).toEqual([]);
   });
 
+  it('goes on after records that expired, says how many, and is done if all did', async () => {
+    await cluster.produce([
+      { create: ['e'], partitions: 1, replicas: 1 },
+      ...records('e', 20, 1),
+      { expire: 'e', upTo: 20 },
+    ]);
+    expect((await cluster.work(...flags('e', 'e-geo', '--init', '--once'))).code).toBe(0);
+    await cluster.produce([...records('e', 20, 1, 20), { expire: 'e', upTo: 30 }]);
+    const { code, stderr } = await cluster.work(...flags('e', 'e-geo', '--once'));
+    expect([code, stderr]).toEqual([0, expect.stringContaining('"offset":20,"records":10')]);
+    expect(await recordErrors(cluster, 'e', 'e-geo', dataDir)).toEqual({ errors: [], records: 10 });
+  });
+
   it('rejects what cannot be in the output, with the reason, and does the rest', async () => {
     const limit = [
       { name: 'max.message.bytes', value: '4000' },

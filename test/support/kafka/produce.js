@@ -15,10 +15,14 @@ const options = {
 const admin = new Admin(options);
 const producer = new Producer({ ...options, idempotent: true });
 
-/** A line may also create topics, and may begin and abort a transaction. */
-async function run({ create, partitions, replicas, configs, remove }) {
+/** A line may also create topics, remove some or their first records, and may begin and abort a transaction. */
+async function run({ create, partitions, replicas, configs, remove, expire, upTo }) {
   if (create !== undefined) await admin.createTopics({ topics: create, partitions, replicas, configs });
   if (remove !== undefined) await admin.deleteTopics({ topics: remove });
+  if (expire !== undefined) {
+    const first = [{ partition: 0, offset: BigInt(upTo) }];
+    await admin.deleteRecords({ topics: [{ name: expire, partitions: first }] });
+  }
 }
 
 let messages = [];
