@@ -8,7 +8,7 @@ import { RateLimiter } from '../../src/api/rates/rate-limit.js';
 import { type RateStore, RateWindows } from '../../src/api/rates/rate-windows.js';
 import { type AppChanges, appDeps, KEY, keptLog, portOf, startServer } from '../support/api.js';
 import { smallRelease } from '../support/release.js';
-import { exchange } from '../support/serve.js';
+import { exchange, textFrom } from '../support/serve.js';
 
 const log = keptLog();
 const unparsed: number[] = [];
@@ -229,13 +229,10 @@ describe('input after a request', () => {
   ])('is answered if the client closes its half of the connection after %s', async (_, bytes) => {
     for (const to of [port, await slowly()]) {
       const socket = connect({ port: to, host: '127.0.0.1', allowHalfOpen: true });
-      let answer = '';
-      socket.setEncoding('latin1').on('data', (chunk) => {
-        answer += chunk;
-      });
+      const answer = textFrom(socket);
       socket.end(bytes);
       await new Promise((resolve) => socket.once('end', resolve));
-      expect(answer).toContain('"country_code":"US"');
+      expect(answer()).toContain('"country_code":"US"');
     }
   });
 
@@ -252,13 +249,10 @@ describe('input after a request', () => {
         socket.write(batch + garbage);
         setTimeout(() => socket.write(more, () => sent()), 5);
       });
-      let answers = '';
-      socket.setEncoding('latin1').on('data', (chunk) => {
-        answers += chunk;
-      });
+      const answers = textFrom(socket);
       await new Promise((resolve) => socket.once('close', resolve));
-      expect(answers).toMatch(/^HTTP\/1\.1 200 [\s\S]*"US"[\s\S]*\}HTTP\/1\.1 400 [\s\S]*\{"error":"Bad request"\}$/);
-      expect(answers.match(/HTTP\/1\.1 /g)).toHaveLength(2);
+      expect(answers()).toMatch(/^HTTP\/1\.1 200 [\s\S]*"US"[\s\S]*\}HTTP\/1\.1 400 [\s\S]*\{"error":"Bad request"\}$/);
+      expect(answers().match(/HTTP\/1\.1 /g)).toHaveLength(2);
       expect(told).toEqual([400]);
     }
   });
@@ -304,12 +298,9 @@ describe('draining', () => {
   /** Opens a connection to write on. */
   function open(to: number) {
     const socket = connect(to, '127.0.0.1');
-    let answer = '';
-    socket.setEncoding('latin1').on('data', (chunk) => {
-      answer += chunk;
-    });
+    const answer = textFrom(socket);
     const closed = new Promise((resolve) => socket.once('close', resolve));
-    return { write: (bytes: string) => socket.write(bytes), answer: () => answer, closed };
+    return { write: (bytes: string) => socket.write(bytes), answer, closed };
   }
   const keepingAlive = (bytes: Buffer) => bytes.toString().replace('Connection: close\r\n', '');
 

@@ -10,7 +10,7 @@ import { RATE_WINDOW_MS } from '../../src/limits.js';
 import { packageFile } from '../../src/package-root.js';
 import { type AppChanges, appDeps, fixedKeys, KEY, portOf, startServer } from '../support/api.js';
 import { smallRelease } from '../support/release.js';
-import { exchange, until } from '../support/serve.js';
+import { exchange, textFrom, until } from '../support/serve.js';
 
 /** A busy machine may take its time. */
 const TIMES: ClientTimes = {
@@ -52,12 +52,9 @@ function drip(port: number, first: string | Buffer): { socket: Socket; answer: (
       if (socket.writable) socket.write('x');
     }, 20);
   });
-  let answer = '';
-  socket.setEncoding('latin1').on('data', (chunk) => {
-    answer += chunk;
-  });
+  const answer = textFrom(socket);
   socket.on('error', () => {});
-  return { socket, answer: () => answer, stop: () => clearInterval(timer) };
+  return { socket, answer, stop: () => clearInterval(timer) };
 }
 
 describe('a client that continues to send after the last response', () => {
@@ -130,15 +127,12 @@ describe('a client that sends requests ahead', () => {
     await new Promise((resolve) => setTimeout(resolve, 100));
     expect(accepted.at(-1)!.bytesRead - bytesRead).toBeLessThan(more.length / 2);
     const count = first + 5_000;
-    let text = '';
-    socket.setEncoding('latin1').on('data', (chunk: string) => {
-      text += chunk;
-    });
+    const text = textFrom(socket);
     socket.resume();
     await until(() => answered.length === count, 'all responses');
     socket.end();
     await once(socket, 'close');
-    const bodies = [...text.matchAll(/"openapi":"3\.1\.0"|\{"status":"ok"\}/g)].map(([body]) => body);
+    const bodies = [...text().matchAll(/"openapi":"3\.1\.0"|\{"status":"ok"\}/g)].map(([body]) => body);
     expect(bodies).toHaveLength(count);
     expect(bodies.every((body, i) => (i < first && i % 2 === 0) === body.startsWith('"openapi"'))).toBe(true);
   });
@@ -147,17 +141,14 @@ describe('a client that sends requests ahead', () => {
 it('an idle connection is still served after the server has stopped listening', async () => {
   const server = await start();
   const socket = connect(portOf(server), '127.0.0.1');
-  let answers = '';
-  socket.setEncoding('latin1').on('data', (chunk) => {
-    answers += chunk;
-  });
+  const answers = textFrom(socket);
   const request = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
   socket.write(request);
-  await until(() => answers.includes('{"status":"ok"}'), 'the first response');
+  await until(() => answers().includes('{"status":"ok"}'), 'the first response');
   const stopped = new Promise<void>((resolve) => server.stopListening(resolve));
   expect(server.listening).toBe(false);
   socket.write(request);
-  await until(() => answers.match(/\{"status":"ok"\}/g)?.length === 2, 'the second response');
+  await until(() => answers().match(/\{"status":"ok"\}/g)?.length === 2, 'the second response');
   server.closeIdleConnections();
   await stopped;
 });

@@ -11,7 +11,7 @@ import { RateLimiter } from '../../src/api/rates/rate-limit.js';
 import { type RateStore, RateWindows } from '../../src/api/rates/rate-windows.js';
 import { type AppChanges, appDeps, KEY, listenerOf, OTHER_KEY, portOf, startServer } from '../support/api.js';
 import { publishBlocks, SMALL_WORLD, temporaryDir } from '../support/release.js';
-import { exchange, serve, until } from '../support/serve.js';
+import { exchange, serve, textFrom, until } from '../support/serve.js';
 
 let dataDir: string;
 let release: string;
@@ -483,13 +483,10 @@ it('large responses to requests that were sent together reach a client that does
   socket.write(bytesOf(request).repeat(count) + bytesOf(last));
   const [connection] = await accepted;
   await until(() => connection.writableLength > 0, 'a response that waits for the client');
-  let text = '';
-  socket.setEncoding('latin1').on('data', (chunk) => {
-    text += chunk;
-  });
+  const text = textFrom(socket);
   socket.resume();
   await once(socket, 'close');
-  const answers = parseAnswers(text, []);
+  const answers = parseAnswers(text(), []);
   expect(answers.map(({ status }) => status)).toEqual(Array(count + 1).fill(200));
   expect(new Set(answers.slice(0, count).map(({ body }) => body)).size).toBe(1);
   expect(Object.keys(JSON.parse(answers[0]!.body))).toEqual(ips);

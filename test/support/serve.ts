@@ -1,6 +1,6 @@
 /** A real `ipatlas serve`, as a separate process. */
 import type { ChildProcess } from 'node:child_process';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { start } from './cli.js';
 
 export interface ServeProcess {
@@ -83,13 +83,19 @@ export async function serveWith(env: NodeJS.ProcessEnv, dataDir: string, ...args
 /** Sends bytes unchanged and collects the response until the other end closes. */
 export function exchange(port: number, bytes: string | Buffer, host = '127.0.0.1'): Promise<string> {
   return new Promise((resolve) => {
-    let answer = '';
     const socket = connect(port, host, () => socket.write(bytes));
-    socket.setEncoding('latin1').on('data', (chunk) => {
-      answer += chunk;
-    });
+    const answer = textFrom(socket);
     socket.setTimeout(PATIENCE_MS, () => socket.destroy());
     socket.on('error', () => {}); // a reset counts as closed: the bytes before it are the response
-    socket.on('close', () => resolve(answer));
+    socket.on('close', () => resolve(answer()));
   });
+}
+
+/** Reads a connection; returns a function that gives what has come so far, one character for each byte. */
+export function textFrom(socket: Socket): () => string {
+  let text = '';
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    text += chunk;
+  });
+  return () => text;
 }
