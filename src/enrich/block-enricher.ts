@@ -5,10 +5,11 @@ import type { EnrichOptions, RequestedOptions } from './options.js';
 import { OutputMemory } from './output-memory.js';
 import { rangesOfDatabase } from './range-file.js';
 
+/** The options that streams do not have. */
+const OTHER_NAMES = ['format', 'log', 'items', 'delimiter', 'header'] as const;
+
 /** A message of `csv`, `tsv` or `json` is a whole table or document. */
-export interface BlockEnricherOptions
-  extends EnricherOptions,
-    Pick<RequestedOptions, 'format' | 'log' | 'items' | 'delimiter' | 'header'> {}
+export interface BlockEnricherOptions extends EnricherOptions, Pick<RequestedOptions, (typeof OTHER_NAMES)[number]> {}
 
 /** Enriches messages. */
 export interface BlockEnricher extends WithCounts {
@@ -22,15 +23,6 @@ export interface BlockEnricher extends WithCounts {
    */
   enrichBlock(message: Uint8Array): Uint8Array;
 }
-
-/** The options that streams do not have. */
-const OTHER_OPTION_NAMES: readonly string[] = [
-  'format',
-  'log',
-  'items',
-  'delimiter',
-  'header',
-] satisfies (keyof BlockEnricherOptions)[];
 
 /** Share by which the memory for an output exceeds what the message before it suggests. */
 const OUTPUT_MARGIN = 1.02;
@@ -97,11 +89,8 @@ export interface MessageEnricher extends BlockEnricher {
  * @throws AtlasError E_USAGE for options that are not valid; E_NO_DATABASE or E_DAMAGED if the release was removed
  */
 export function createBlockEnricher(database: Database, options: BlockEnricherOptions = {}): BlockEnricher {
-  const { counts, enrichBlock } = createMessageEnricher(
-    database,
-    parseEnricherOptions(options, OTHER_OPTION_NAMES),
-    options.onReject,
-  );
+  const parsed = parseEnricherOptions(options, OTHER_NAMES);
+  const { counts, enrichBlock } = createMessageEnricher(database, parsed, options.onReject);
   return { counts, enrichBlock };
 }
 

@@ -15,22 +15,13 @@ import { type EnrichOptions, maxRecordBytes, parseEnrichOptions, type RequestedO
 import { rangesOfDatabase } from './range-file.js';
 import type { EnrichRanges } from './ranges.js';
 
-export interface EnricherOptions
-  extends Pick<
-    RequestedOptions,
-    | 'field'
-    | 'add'
-    | 'schema'
-    | 'lenient'
-    | 'pick'
-    | 'onInvalid'
-    | 'at'
-    | 'atField'
-    | 'atMissing'
-    | 'redact'
-    | 'redactKey'
-    | 'redactAll'
-  > {
+/** What can be asked of a stream. */
+const REQUESTED = [
+  ...(['field', 'add', 'schema', 'lenient', 'pick', 'onInvalid'] as const),
+  ...(['at', 'atField', 'atMissing', 'redact', 'redactKey', 'redactAll'] as const),
+] as const;
+
+export interface EnricherOptions extends Pick<RequestedOptions, (typeof REQUESTED)[number]> {
   /** Receives such records, each with its newline. One that is too long arrives in pieces. */
   onReject?: ((lines: Uint8Array) => void) | undefined;
 }
@@ -137,22 +128,6 @@ export class LineEnricher {
   }
 }
 
-const OPTION_NAMES: readonly string[] = [
-  'field',
-  'add',
-  'schema',
-  'lenient',
-  'pick',
-  'onInvalid',
-  'onReject',
-  'at',
-  'atField',
-  'atMissing',
-  'redact',
-  'redactKey',
-  'redactAll',
-] satisfies (keyof EnricherOptions)[];
-
 /**
  * Checks the options of a caller that may not use TypeScript.
  *
@@ -163,7 +138,7 @@ export function parseEnricherOptions(
   options: EnricherOptions & RequestedOptions,
   otherNames: readonly string[] = [],
 ): EnrichOptions {
-  const names = [...OPTION_NAMES, ...otherNames];
+  const names: readonly string[] = [...REQUESTED, 'onReject', ...otherNames];
   const unknown = Object.keys(options).find((name) => !names.includes(name));
   if (unknown !== undefined) {
     throw misuse(`there is no option ${JSON.stringify(unknown)}; the options are ${names.join(', ')}`);
