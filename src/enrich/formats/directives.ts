@@ -13,9 +13,8 @@ import { type Chunk, type Found, LineSplitter, type Passage } from '../input/chu
 import type { Slot } from '../kernel/kernel.js';
 import type { TableShape } from '../kernel/layout.js';
 import { DELIMITERS, type EnrichOptions, pathsOf, type TableInput, wantedPaths } from '../options.js';
-import { columnsOf, separatorOf } from './headers.js';
 import { UNSET, zeekType } from './results.js';
-import { resultColumns } from './table.js';
+import { resultColumns, splitEnding } from './table.js';
 
 const NEWLINE = 10;
 const CARRIAGE_RETURN = 13;
@@ -24,6 +23,24 @@ const HASH = 35;
 const MARK = Buffer.from('\ufeff');
 const SPACE = ' ';
 const TAB = '\t';
+
+/** The headers may have a byte order mark before them, too. */
+const W3C_FIELDS = /^\ufeff?#Fields:/;
+const ZEEK_SEPARATOR = /^\ufeff?#separator (.*)$/;
+
+/** Returns what Zeek's directive `#separator` says, in which bytes are written as `\x09`; undefined for another line. */
+function separatorOf(line: string): string | undefined {
+  return ZEEK_SEPARATOR.exec(line)?.[1]?.replaceAll(/\\x([0-9a-f]{2})/gi, (_, digits: string) =>
+    String.fromCharCode(Number.parseInt(digits, 16)),
+  );
+}
+
+/** Returns the columns that a line names; undefined if it is not a header. @param separator for Zeek, what is between them */
+function columnsOf(kind: 'w3c' | 'zeek', line: string, separator: string): string[] | undefined {
+  if (kind === 'w3c') return W3C_FIELDS.test(line) ? (line.replace(W3C_FIELDS, '').match(/[^ \t]+/g) ?? []) : undefined;
+  const [name, ...columns] = line.split(separator);
+  return name === '#fields' && columns.length > 0 ? columns : undefined;
+}
 
 /** Returns whether a directive begins at an offset. */
 function isDirective(input: Buffer, at: number): boolean {
@@ -233,11 +250,4 @@ export class DirectiveTable {
 /** Returns whether the line at an offset, which ends with a newline, is blank. */
 function isBlankLine(input: Buffer, at: number): boolean {
   return input[at] === NEWLINE || (input[at] === CARRIAGE_RETURN && input[at + 1] === NEWLINE);
-}
-
-/** Splits a line before its line ending. */
-function splitEnding(line: Buffer): [body: Buffer, ending: Buffer] {
-  const isEnded = line.at(-1) === NEWLINE;
-  const at = line.length - (isEnded ? (line.at(-2) === CARRIAGE_RETURN ? 2 : 1) : 0);
-  return [line.subarray(0, at), line.subarray(at)];
 }

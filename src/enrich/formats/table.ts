@@ -14,6 +14,7 @@ import { cellsOf } from '../table-text.js';
 import { cellText } from './results.js';
 
 const NEWLINE = 10;
+const CARRIAGE_RETURN = 13;
 const HASH = 35;
 const QUOTE = 34;
 /** Most lines of a title before the header of a table. */
@@ -66,10 +67,10 @@ function nextLines(text: Buffer, from: number, most: number): string[] {
 }
 
 /** Splits a record before its line ending. */
-function splitEnding(record: string): [body: string, ending: string] {
-  if (!record.endsWith('\n')) return [record, ''];
-  const at = record.length - (record.endsWith('\r\n') ? 2 : 1);
-  return [record.slice(0, at), record.slice(at)];
+export function splitEnding(record: Buffer): [body: Buffer, ending: Buffer] {
+  const isEnded = record.at(-1) === NEWLINE;
+  const at = record.length - (isEnded ? (record.at(-2) === CARRIAGE_RETURN ? 2 : 1) : 0);
+  return [record.subarray(0, at), record.subarray(at)];
 }
 
 /** Returns the end of the first record of a part of a table: a newline outside of quotes ends it. */
@@ -91,8 +92,8 @@ function recordEnd(bytes: Buffer, delimiter: number): number {
 /** Returns the first record of a part of a table, with its line ending, and its cells. */
 function firstRecord(bytes: Buffer, delimiter: string): { cells: string[]; length: number } {
   const length = recordEnd(bytes, delimiter.charCodeAt(0));
-  const [body] = splitEnding(bytes.toString('utf8', 0, length));
-  return { cells: cellsOf(body, delimiter).cells, length };
+  const [body] = splitEnding(bytes.subarray(0, length));
+  return { cells: cellsOf(body.toString(), delimiter).cells, length };
 }
 
 /**
@@ -198,10 +199,10 @@ export class Table {
     }
     this.#counts.lines += linesBefore;
     const to = at + (record?.length ?? 0);
-    const header = record === undefined ? '' : this.#headerText(record.cells, text.toString('latin1', at, to));
+    const header = record === undefined ? NO_BYTES : this.#headerText(record.cells, text.subarray(at, to));
     // A byte order mark goes with the first line that is written.
     const before = isFirst || linesBefore > 0 ? this.#passed(text.subarray(0, at), isFirst ? mark : 0) : NO_BYTES;
-    const output = Buffer.concat([before, Buffer.from(header, 'latin1')]);
+    const output = Buffer.concat([before, header]);
     passages.splice(0, mark > 0 ? 1 : 0, { from: 0, to, kind: 'text', output });
   }
 
@@ -255,16 +256,16 @@ export class Table {
     this.#onShape({ columnCount: columns.length, fieldColumns, delimiter: this.#input.delimiter });
   }
 
-  #headerText(cells: string[], record: string): string {
+  #headerText(cells: string[], record: Buffer): Uint8Array {
     if (this.#columns === undefined) {
       this.#setShape(cells, namedColumns);
       const [body, ending] = splitEnding(record);
-      if (ending !== '') this.newline = ending;
+      if (ending.length > 0) this.newline = ending.toString();
       const { delimiter } = this.#input;
       const added = resultColumns(this.#options, cells, this.#name).map(
         (name) => delimiter + cellText(name, delimiter),
       );
-      return body + Buffer.from(added.join('')).toString('latin1') + ending;
+      return Buffer.concat([body, Buffer.from(added.join('')), ending]);
     }
     const columns = this.#columns;
     if (JSON.stringify(cells) !== JSON.stringify(columns)) {
@@ -274,6 +275,6 @@ export class Table {
           'the inputs of one run must have the same columns; enrich them one by one',
       );
     }
-    return '';
+    return NO_BYTES;
   }
 }
