@@ -109,35 +109,11 @@ async function showSubnets(archive: Archive, subnets: readonly NamedSubnet[], va
   const rows = [['NETWORK', 'DAY', 'FIRST', 'LAST', 'FROM', 'TO']];
   for (const subnet of subnets) {
     const changes = changesIn(all, subnet).filter(({ day }) => from <= day && day <= to);
-    for (const change of changes) {
-      const [first, last] = [change.first, change.last].map((each) => formatAddress(subnet.family, each)) as [
-        string,
-        string,
-      ];
-      if (values.json === true) {
-        const { day, from: before, to: after, fromEu, toEu } = change;
-        const facts = {
-          network: subnet.name,
-          day,
-          first,
-          last,
-          from: before,
-          to: after,
-          from_is_eu: fromEu,
-          to_is_eu: toEu,
-        };
-        await print(`${JSON.stringify(facts)}\n`);
-      } else {
-        const label = (code: string, isEu: boolean): string => (isEu ? `${code} (EU)` : code);
-        rows.push([
-          subnet.name,
-          change.day,
-          first,
-          last,
-          label(change.from, change.fromEu),
-          label(change.to, change.toEu),
-        ]);
-      }
+    for (const { day, from, to, fromEu, toEu, ...block } of changes) {
+      const [first, last] = [block.first, block.last].map((each) => formatAddress(subnet.family, each));
+      const facts = { network: subnet.name, day, first, last, from, to, from_is_eu: fromEu, to_is_eu: toEu };
+      if (values.json === true) await print(`${JSON.stringify(facts)}\n`);
+      else rows.push([subnet.name, day, first!, last!, fromEu ? `${from} (EU)` : from, toEu ? `${to} (EU)` : to]);
     }
     if (changes.length === 0) printNote(`nothing has changed in ${subnet.name}\n`);
   }
