@@ -56,11 +56,6 @@ const PARQUET = 'parquet';
 
 const NAMES = [...Object.keys(FORMATS), PARQUET, COMPACT, GDNSD];
 
-function formatNamed(name: string): FormatName {
-  if (Object.hasOwn(FORMATS, name)) return name as FormatName;
-  throw usage(`there is no format ${JSON.stringify(name)}; there are ${NAMES.join(', ')}`);
-}
-
 /** The country codes asked for by `--countries` and `--eu` together; undefined where neither is given. */
 function chosenCodes(file: RangeFile, values: OptionValues): Set<string> | undefined {
   const named = text(values, 'countries');
@@ -179,11 +174,9 @@ const SET_FORMATS: readonly FormatName[] = ['nft', 'ipset', 'firewalld', 'pf', '
 const BLOCK_FORMATS: readonly FormatName[] = ['cidr', 'nginx', 'haproxy', ...SET_FORMATS];
 
 /** The AS numbers that are asked for; undefined where there are none. */
-function chosenAsns(format: FormatName, values: OptionValues): Set<number> | undefined {
+function chosenAsns(values: OptionValues): Set<number> | undefined {
   const list = text(values, 'asn');
-  if (list === undefined) return undefined;
-  if (BLOCK_FORMATS.includes(format)) return new Set(parseAsns(list));
-  throw usage(`--asn does not go with ${format}; it is for ${BLOCK_FORMATS.join(', ')}`);
+  return list === undefined ? undefined : new Set(parseAsns(list));
 }
 
 /** Opens a partition of a release or of the seed; throws E_NO_DATABASE if it has none. */
@@ -208,9 +201,6 @@ function chosenNetworks(invocation: Invocation, asns: ReadonlySet<number> | unde
   return { file, dataDate: manifest.networks_date ?? manifest.data_date, title };
 }
 
-/** The formats that can have the countries and the networks. */
-const BOTH_FORMATS: readonly FormatName[] = ['mmdb', 'csv', 'cidr'];
-
 /** Returns the partitions that are asked for together with the countries; throws E_USAGE for one that tables do not have. */
 function partsOf(values: OptionValues): Partition[] {
   const sections = text(values, 'with')?.split(',') ?? [];
@@ -223,8 +213,7 @@ function partsOf(values: OptionValues): Partition[] {
 
 function requestFrom(format: FormatName, invocation: Invocation): ExportRequest {
   const { values } = invocation;
-  if (values.with !== undefined && !BOTH_FORMATS.includes(format)) throw usage(`--with does not go with ${format}`);
-  const asns = chosenAsns(format, values);
+  const asns = chosenAsns(values);
   const isOfNetworks = format === 'asn-mmdb' || asns !== undefined;
   const ranges = isOfNetworks ? undefined : chosenRanges(invocation);
   const countries = ranges && chosenCodes(ranges.file, values);
@@ -250,10 +239,7 @@ function requestFrom(format: FormatName, invocation: Invocation): ExportRequest 
     setName: setName(values),
   };
   const max = wholeNumber(values, 'max-entries', 2, 2 ** 22);
-  if (max === undefined) return request;
-  if (!BLOCK_FORMATS.includes(format))
-    throw usage(`--max-entries does not go with ${format}; it is for ${BLOCK_FORMATS.join(', ')}`);
-  return { ...request, limited: limited(request, max) };
+  return max === undefined ? request : { ...request, limited: limited(request, max) };
 }
 
 /** Countries that are named of those that a limit added addresses of. */
@@ -276,8 +262,22 @@ function limited(request: ExportRequest, max: number): Map<Family, readonly Expo
   return all;
 }
 
-/** Flags of the formats of other software only. */
-const SELECTION_FLAGS = ['family', 'countries', 'eu', 'asn', 'embedded', 'set', 'database-type', 'max-entries'];
+const TABLES = [...Object.keys(FORMATS), PARQUET];
+/** The formats that flags go with, if not all. */
+const FORMATS_OF_FLAGS: Readonly<Record<string, readonly string[]>> = {
+  ...{ family: TABLES, countries: TABLES, eu: TABLES, embedded: TABLES, at: TABLES },
+  ...{ set: Object.keys(FORMATS), 'database-type': Object.keys(FORMATS) },
+  ...{ asn: BLOCK_FORMATS, 'max-entries': BLOCK_FORMATS, with: ['mmdb', 'csv', 'cidr', PARQUET, COMPACT] },
+  ...{ nodes: [GDNSD], gzip: [COMPACT] },
+};
+
+/** Checks that the flags go with the format. @throws AtlasError E_USAGE */
+function checkFlags({ values, positionals: [format] }: Invocation): void {
+  for (const [flag, formats] of Object.entries(FORMATS_OF_FLAGS)) {
+    if (values[flag] === undefined || formats.includes(format!)) continue;
+    throw usage(`--${flag} does not go with ${format}; it is for ${formats.join(', ')}`);
+  }
+}
 
 /** What is written: the content, whether it is binary, and what the message says about it. */
 interface Export {
@@ -300,7 +300,6 @@ function refuseFlags(values: OptionValues, format: string, flags: readonly strin
 /** Returns a release in the compact form, compressed. */
 async function compactExport(invocation: Invocation): Promise<Export> {
   const { values } = invocation;
-  refuseFlags(values, COMPACT, [...SELECTION_FLAGS, 'nodes', 'at']);
   const sections = text(values, 'with')?.split(',') ?? [];
   const { compactParts, compactRelease, compressCompact } = await import('../database/compact.js');
   const parts = compactParts().filter((part) => sections.includes(part));
@@ -321,7 +320,6 @@ async function exportGdnsd(invocation: Invocation): Promise<void> {
   const directory = outputPath(values);
   if (nodesFile === undefined) throw usage('gdnsd needs --nodes FILE');
   if (directory === undefined) throw usage('gdnsd needs a directory: -o DIR');
-  refuseFlags(values, GDNSD, [...SELECTION_FLAGS, 'gzip', 'with', 'at']);
   const { exportForGdnsd } = await import('../export/gdnsd/export.js');
   const release = chosenRelease(invocation);
   const { written, removed, warnings } = await exportForGdnsd({
@@ -338,7 +336,6 @@ async function exportGdnsd(invocation: Invocation): Promise<void> {
 
 /** Returns the ranges as a Parquet file. */
 async function parquetExport(invocation: Invocation): Promise<Export> {
-  refuseFlags(invocation.values, PARQUET, ['gzip', 'nodes', 'set', 'database-type']);
   const { parquet } = await withPackages('export parquet', () => import('../export/parquet.js'));
   const request = requestFrom('csv', invocation);
   return { pieces: [await parquet(request, request.title)], isBinary: true, title: request.title };
@@ -347,15 +344,17 @@ async function parquetExport(invocation: Invocation): Promise<Export> {
 async function exportOf(invocation: Invocation): Promise<Export> {
   if (invocation.positionals[0] === PARQUET) return parquetExport(invocation);
   if (invocation.positionals[0] === COMPACT) return compactExport(invocation);
-  const name = formatNamed(invocation.positionals[0]!);
-  refuseFlags(invocation.values, name, ['gzip', 'nodes']);
+  const name = invocation.positionals[0] as FormatName;
   const request = requestFrom(name, invocation);
   const format = FORMATS[name];
   return { pieces: format.write(request), isBinary: format.isBinary, title: request.title };
 }
 
 async function run(invocation: Invocation): Promise<number> {
-  if (invocation.positionals[0] === GDNSD) {
+  const name = invocation.positionals[0]!;
+  if (!NAMES.includes(name)) throw usage(`there is no format ${JSON.stringify(name)}; there are ${NAMES.join(', ')}`);
+  checkFlags(invocation);
+  if (name === GDNSD) {
     await exportGdnsd(invocation);
     return EXIT.ok;
   }
@@ -364,12 +363,11 @@ async function run(invocation: Invocation): Promise<number> {
   if (output !== undefined) {
     const bytes = writeFile(output, pieces);
     printNote(`${output}: ${bytes} bytes. ${title}\n`);
-    const name = invocation.positionals[0]!;
     if (name !== COMPACT && isTerminal(STANDARD_FD.error)) printNote(`How programs read it: ${programsPage(name)}\n`);
     return EXIT.ok;
   }
   if (isBinary && isTerminal(STANDARD_FD.output)) {
-    throw usage(`${invocation.positionals[0]} is not text for a terminal; name a file with -o`);
+    throw usage(`${name} is not text for a terminal; name a file with -o`);
   }
   for (const piece of pieces) await print(piece);
   return EXIT.ok;
