@@ -6,7 +6,7 @@ import { manifestOfDatabase, seedFacts } from '../database/origin.js';
 import type { EnrichCounts } from '../enrich/counts.js';
 import { type EnrichRequest, enrich } from '../enrich/enrich.js';
 import type { Addable } from '../enrich/members.js';
-import { CountrySummary, type LabelSummary, NetworkSummary, type Summarize } from '../enrich/query.js';
+import { CountrySummary, type LabelSummary, type NetworkSummary, type Summarize } from '../enrich/query.js';
 import { misuse } from '../errors.js';
 import { KINDS } from '../rangefile/partitions.js';
 import { grouped, percent } from '../text-table.js';
@@ -57,7 +57,7 @@ function continentGroups(summary: CountrySummary, { no_country }: EnrichCounts):
 }
 
 function networkGroups(networks: NetworkSummary, { found, no_country }: EnrichCounts): Groups {
-  const rows = networks.byCount().map(({ count, ...fields }) => {
+  const rows = networks.counts.map(({ count, ...fields }) => {
     const cells = [`AS${fields.asn}`, fields.as_name ?? ''];
     return { fields, cells: fields.network === undefined ? cells : [fields.network, ...cells], count };
   });
@@ -157,7 +157,7 @@ function summarize(invocation: Invocation): Promise<number> {
   const top = wholeNumber(values, 'top', 1, 999_999_999) ?? Number.POSITIVE_INFINITY;
   if (by === 'asn' || by === 'network') {
     refuseEachDay(values, `--by ${by}`);
-    query.networks = new NetworkSummary(by);
+    query.networks = { by, counts: [] };
   }
   if (!isGrouping || by in KIND_GROUPS) query.label = { name: by as Addable, counts: new Map() };
   if (by in KIND_GROUPS) {

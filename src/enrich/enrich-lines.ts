@@ -163,7 +163,8 @@ async function run(request: LineRequest, workers: WorkerPool | undefined): Promi
       summary.add(recordResult(file.records[record]!), count);
     });
     const { label, networks } = options.query;
-    networks?.set(countNetworks(layout));
+    if (networks !== undefined)
+      networks.counts = countNetworks(layout).sort((a, b) => b.count - a.count || a.asn - b.asn);
     if (label !== undefined) label.counts = countValues(layout, label.name);
   }
   return { endsWithNewline, memory: layout.memory };

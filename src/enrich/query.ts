@@ -35,6 +35,13 @@ export interface LabelSummary {
   counts: ReadonlyMap<string, number>;
 }
 
+/** The number of addresses of each network, or of each block of one. */
+export interface NetworkSummary {
+  by: 'asn' | 'network';
+  /** Set when all are counted, most addresses first. */
+  counts: readonly NetworkCount[];
+}
+
 export type RecordQuery = Filter | Summarize;
 
 /** Returns the members besides those of the country that a query decides or counts by. */
@@ -115,24 +122,4 @@ export interface NetworkCount {
   as_name: string | null;
   /** Number of addresses. */
   count: number;
-}
-
-/** The number of addresses of each network, or of each block of one. */
-export class NetworkSummary {
-  readonly by: 'asn' | 'network';
-  #counts: NetworkCount[] = [];
-
-  constructor(by: 'asn' | 'network') {
-    this.by = by;
-  }
-
-  /** Takes the counts, of different networks or blocks. */
-  set(counts: NetworkCount[]): void {
-    this.#counts = counts.sort((a, b) => b.count - a.count || a.asn - b.asn);
-  }
-
-  /** Returns the networks or blocks, most addresses first. */
-  byCount(): readonly NetworkCount[] {
-    return this.#counts;
-  }
 }
