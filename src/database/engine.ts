@@ -1,23 +1,8 @@
 /** The interface of the lookup engines. */
-import type { Reason } from '../country/assignment.js';
-import type { Country } from './results.js';
+import type { Country, ReasonedResult } from './results.js';
 
 /** What a lookup finds for an address. */
-export interface CountryResult {
-  /** English short name, or null without a country. */
-  country: string | null;
-  /** ISO 3166-1 alpha-2, upper case, or XK; or null. */
-  country_code: string | null;
-  /** Whether the country is in the European Union as of the date of the release. */
-  is_eu: boolean;
-  /** Why there is no country (`private`, `unallocated`, …), or null if there is one. */
-  reason: Reason | null;
-  /**
-   * Share of the lineages of sources that agree, in percent, the lowest within the range; null without a country. Only if
-   * the release was opened with its confidence.
-   */
-  confidence?: number | null;
-}
+export type CountryResult = Omit<ReasonedResult, 'ip'>;
 
 /** Looks up addresses in a release. The binary and the SQLite engine give the same results. */
 export interface Engine {

@@ -1,12 +1,9 @@
 /** Results of lookups as the page shows them: counts, the rows of a download, steps of color. */
 import { truncatedAddress } from '../address/network.js';
+import type { LookupResult } from '../database/results.js';
 
 /** A lookup result of the API. */
-export interface Result {
-  ip: string;
-  country: string | null;
-  country_code: string | null;
-  is_eu: boolean;
+export interface Result extends LookupResult {
   /** Who announces the address, and the largest block around it with the same answers: only if that was asked for and is known. */
   asn?: number | null;
   as_name?: string | null;

@@ -16,7 +16,9 @@ export interface SharedKey {
   hash: string;
   /** Addresses a minute; null for the server's rate. */
   rate: number | null;
+  /** The only origins from which the key works, as `parseOrigin` returns them; null for no restriction. */
   origins: string[] | null;
+  /** Whether the holder made it by signing up. Such a key expires. */
   self_issued: boolean;
   /** ISO 8601, UTC. */
   created: string;

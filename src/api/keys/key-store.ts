@@ -35,27 +35,15 @@ export const KEY_PREFIX = 'ipa_';
 const KEY_BYTES = 32;
 const ID_BYTES = 4;
 
-/** What the creator of a key decides. */
-export interface KeyOptions {
-  label: string;
-  /** Addresses a minute; null for the server's rate. */
-  rate: number | null;
-  /** The only origins from which the key works, as {@link parseOrigin} returns them; null for no restriction. */
-  origins: string[] | null;
-  /** Whether the holder made it by signing up. Such a key expires. */
-  self_issued: boolean;
-}
-
 /** What is stored about a key; not the key itself. */
-export interface KeyRecord extends KeyOptions {
-  id: string;
-  /** ISO 8601, UTC. */
-  created: string;
-  /** ISO 8601, UTC; null if it never expires. */
-  expires: string | null;
+export interface KeyRecord extends Omit<SharedKey, 'hash'> {
+  label: string;
   /** ISO 8601, UTC; null while the key is valid. */
   revoked: string | null;
 }
+
+/** What the creator of a key decides. */
+export type KeyOptions = Pick<KeyRecord, 'label' | 'rate' | 'origins' | 'self_issued'>;
 
 /** Returns the path of the keys of a data directory. */
 export function keysPath(dataDir: string): string {

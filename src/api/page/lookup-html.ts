@@ -8,9 +8,10 @@ import { DEFAULT_MAX_AGE_DAYS, MAX_BROWSER_BATCH, MAX_PAGE_BATCH } from '../../l
 import { answerHtml, INCLUDED, NO_DATABASE, type Notice, noticeHtml } from '../../page/answer.js';
 import { grouped } from '../../text-table.js';
 import { frame } from './frame.js';
+import type { PageSettings } from './page.js';
 
 /** What the server knows of all pages. */
-export interface PageContent {
+export interface PageContent extends Pick<PageSettings, 'signUp' | 'publicDb'> {
   /** URL of the service without a slash at the end, for the examples. */
   baseUrl: string;
   /** Path of the folder with scripts, styles and the map, relative to the page. */
@@ -23,14 +24,10 @@ export interface PageContent {
   isSeed: boolean;
   /** Whether visitors may look up addresses without a key of their own. */
   keyless: boolean;
-  /** Whether visitors can make keys for themselves. */
-  signUp: boolean;
-  /** Whether browsers may load the compact form, and look up addresses themselves. */
-  publicDb: boolean;
 }
 
 /** What the first page shows. */
-export interface LookupContent extends PageContent {
+export interface LookupContent extends PageContent, Pick<PageSettings, 'ipv4Url' | 'ipv6Url'> {
   /** The language of the names of countries. */
   lang: string;
   /** The result for the visitor's address; undefined if there is none. */
@@ -39,9 +36,6 @@ export interface LookupContent extends PageContent {
   example: LookupResult | undefined;
   /** What the form asked for, if it was sent. */
   lookup: { ip: string; at: string; result: LookupResult | undefined; problem: Notice | undefined } | undefined;
-  /** URLs of servers that have only one family of addresses. */
-  ipv4Url: string | undefined;
-  ipv6Url: string | undefined;
 }
 
 /** The date of a release's data, `YYYY-MM-DD`. */

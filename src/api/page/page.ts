@@ -51,8 +51,10 @@ export function pageLanguage(acceptLanguage: string | undefined): string {
 
 /** Where the page is, for clients; and which single-stack servers it may ask. */
 export interface PageSettings {
+  /** URLs of servers that have only one family of addresses. */
   ipv4Url: string | undefined;
   ipv6Url: string | undefined;
+  /** Whether visitors can make keys for themselves. */
   signUp: boolean;
   /** Which visitors may look up addresses without a key of their own: `loopback`, those on the server's own machine. */
   keyless: 'everyone' | 'loopback' | 'nobody';
