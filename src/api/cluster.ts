@@ -172,20 +172,15 @@ export class WorkerCluster implements Cluster {
   async #collect(): Promise<string> {
     let silent = 0;
     const all = await Promise.all(
-      [...this.#instructed.keys()].map(
-        (worker) =>
-          new Promise<WorkerMetrics | undefined>((resolve) => {
-            const overdue = setTimeout(() => {
-              silent++;
-              resolve(undefined);
-            }, WORKER_METRICS_MS);
-            this.#collecting.set(worker, (values) => {
-              clearTimeout(overdue);
-              resolve(values);
-            });
-            this.#send(worker, { type: 'collect' });
-          }),
-      ),
+      [...this.#instructed.keys()].map(async (worker) => {
+        const told = new Promise<WorkerMetrics | undefined>((resolve) => this.#collecting.set(worker, resolve));
+        const overdue = setTimeout(() => {
+          silent++;
+          this.#collecting.get(worker)?.();
+        }, WORKER_METRICS_MS);
+        this.#send(worker, { type: 'collect' });
+        return told.finally(() => clearTimeout(overdue));
+      }),
     );
     const values = all.filter((each) => each !== undefined);
     return metricsText(values, silent);
@@ -204,18 +199,13 @@ export class WorkerCluster implements Cluster {
   async stop(): Promise<boolean> {
     this.#stopping = true;
     await Promise.all(
-      [...this.#workers].map(
-        (worker) =>
-          new Promise<void>((resolve) => {
-            const overdue = setTimeout(() => worker.process.kill('SIGKILL'), STOP_TIMEOUT_MS);
-            worker.once('exit', (code) => {
-              if (code !== 0) this.#inTime = false;
-              clearTimeout(overdue);
-              resolve();
-            });
-            this.#send(worker, { type: 'stop' });
-          }),
-      ),
+      [...this.#workers].map(async (worker) => {
+        const exited = new Promise((resolve) => worker.once('exit', resolve));
+        const overdue = setTimeout(() => worker.process.kill('SIGKILL'), STOP_TIMEOUT_MS);
+        this.#send(worker, { type: 'stop' });
+        if ((await exited) !== 0) this.#inTime = false;
+        clearTimeout(overdue);
+      }),
     );
     return this.#inTime;
   }
