@@ -122,7 +122,7 @@ describe('a rule', () => {
     served.close();
     const values = { 'trust-proxy': '127.0.0.1/32', 'forward-auth': ['r=deny:AS64496'] };
     await expect(startService(withoutNetworks, values)).rejects.toMatchObject({
-      exitCode: 2,
+      code: 'E_USAGE',
       message: expect.stringMatching(/--forward-auth r names networks, and the release \S+ has none/),
     });
   });
@@ -145,7 +145,7 @@ describe('a rule', () => {
     const values = { 'forward-auth': rules, 'trust-proxy': '127.0.0.1/32' };
     const read = () => readSettings({ dataDir, seed: 'never', values, positionals: [] });
     expect(read).toThrow(message);
-    expect(read).toThrow(expect.objectContaining({ exitCode: 2 }));
+    expect(read).toThrow(expect.objectContaining({ code: 'E_USAGE' }));
   });
 
   it('needs trusted proxies', () => {

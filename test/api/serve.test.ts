@@ -456,12 +456,12 @@ describe('an EU base address', () => {
   it('is refused outside the European Union, and without a database', async () => {
     const place = (country: string) => ({ region: 'a', country, eu: true });
     await expect(startService(dataDir, place('US'))).rejects.toMatchObject({
-      exitCode: 2,
+      code: 'E_USAGE',
       message: expect.stringMatching(/--eu: United States \(US\) is not in the European Union as of 2026-01-01/),
     });
     const empty = temporaryDir();
     await expect(startService(empty, place('DE'))).rejects.toMatchObject({
-      exitCode: 5,
+      code: 'E_NO_DATABASE',
       message: expect.stringMatching(/no release in/),
     });
   });
@@ -487,7 +487,7 @@ describe('ipatlas serve', () => {
   ])('refuses %j', (values, message) => {
     const read = () => readSettings({ dataDir, seed: 'never', values, positionals: [] });
     expect(read).toThrow(message);
-    expect(read).toThrow(expect.objectContaining({ exitCode: 2 }));
+    expect(read).toThrow(expect.objectContaining({ code: 'E_USAGE' }));
   });
 
   it('has default settings', () => {
@@ -516,7 +516,7 @@ describe('ipatlas serve', () => {
 
   it('fails if it cannot listen', async () => {
     await expect(startService(dataDir, { host: '192.0.2.1' })).rejects.toMatchObject({
-      exitCode: 2,
+      code: 'E_USAGE',
       message: expect.stringMatching(/cannot listen on port \d+: .*EADDRNOTAVAIL/),
     });
     const other = createServer().listen(0, '::');

@@ -373,7 +373,7 @@ describe('unknown is never no', () => {
       expect(refused(rule, without!)).toEqual(IPS);
       const values = { 'trust-proxy': '127.0.0.1/32', 'forward-auth': [rule] };
       await expect(startService(other, values)).rejects.toMatchObject({
-        exitCode: 2,
+        code: 'E_USAGE',
         message: expect.stringContaining('no list of that kind'),
       });
     }

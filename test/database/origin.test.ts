@@ -86,7 +86,7 @@ describe('the database of a data directory that', () => {
     await publish('AA');
     writeFileSync(join(dir, 'current', 'ranges.ipr'), 'damaged');
     expect(() => openRanges(findDatabase(dataPlace(undefined)))).toThrow(
-      expect.objectContaining({ code: 'E_DAMAGED', exitCode: 5 }),
+      expect.objectContaining({ code: 'E_DAMAGED' }),
     );
   });
 });

@@ -102,7 +102,7 @@ describe('refused', () => {
     ['8.0.0.0/8,DE,"a note,', 'Quote Not Closed'],
   ])('%s', (row, message) => {
     const text = `# ours\nrange,country,note,expires\n9.0.0.0/8,US,,\n${row}\n`;
-    expect(() => load(text)).toThrow(expect.objectContaining({ code: 'E_CONFIG', exitCode: 2 }));
+    expect(() => load(text)).toThrow(expect.objectContaining({ code: 'E_CONFIG' }));
     expect(() => load(text)).toThrow(message);
     expect(() => load(text)).toThrow(/overrides\.csv:[45]: /);
   });
