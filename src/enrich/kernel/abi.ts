@@ -340,7 +340,7 @@ export const ROLE_SERVER = 4;
 export const ROLE_MACHINE = 5;
 export const ROLE_NEVER = 6;
 /** Labels whose roles are kept: how many bits their numbers have. */
-export const LABEL_BITS = 4;
+export const LABEL_BITS = 6;
 export const LABEL_BYTES = 128;
 /** A name that has a role: its hash, which is not 0, and the role. */
 export const NAME_BYTES = 8;
@@ -348,10 +348,11 @@ export const NAME_ROLE = 4;
 /**
  * A grammar: addresses of lists of texts, each after a byte with its length, with a zero after the last. A line has it if its
  * program has one of the names, or if there are none. After an untrusted text, the last address counts; from a rest on, a client has
- * written the line. Before an address, the texts have a role, in a byte after the length.
+ * written the line. Before an address, the texts have a role, in a byte after the length; the own texts are those of the log's own label.
  */
 export const GRAMMAR_PROGRAMS = 0;
 export const GRAMMAR_UNTRUSTED = 4;
 export const GRAMMAR_REST = 8;
 export const GRAMMAR_TEXTS = 12;
-export const GRAMMAR_BYTES = 16;
+export const GRAMMAR_OWN = 16;
+export const GRAMMAR_BYTES = 20;

@@ -41,11 +41,11 @@ function list(texts: readonly { text: string; role?: number }[]): Buffer {
 }
 
 function placeGrammar(plan: MemoryPlan, { programs, untrusted, rest, texts = {} }: Grammar): number[] {
-  const plain = [programs, untrusted, rest].map((own = []) => plan.place(list(own.map((text) => ({ text })))));
+  const place = (some: readonly string[] = []): number => plan.place(list(some.map((text) => ({ text }))));
   const labelled = Object.entries(texts).flatMap(([role, own]) =>
     own.map((text) => ({ text, role: NUMBERS[role as Role] })),
   );
-  return [...plain, plan.place(list(labelled))];
+  return [place(programs), place(untrusted), place(rest), plan.place(list(labelled)), place(texts.own)];
 }
 
 /** Places the roles; returns the settings. */

@@ -468,7 +468,7 @@ function putSpans(end: usize): void {
       continue;
     }
     // Of most addresses that are truncated, all but the last number stays.
-    const kept: usize = hides == HIDE_TRUNCATE && cut4 == OCTETS_WIDTH ? load<u32>(next, SPAN_KEPT) : 0;
+    const kept: usize = hides == HIDE_TRUNCATE && cut4 == OCTETS_WIDTH ? <usize>load<u32>(next, SPAN_KEPT) : 0;
     const isCut = kept - 1 < <usize>DROPPED - 1;
     put(copied, start + (isCut ? kept : 0) - copied);
     skipInputTo(load<u32>(next, SPAN_END));

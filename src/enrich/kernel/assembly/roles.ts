@@ -8,6 +8,7 @@
  */
 import {
   GRAMMAR_BYTES,
+  GRAMMAR_OWN,
   GRAMMAR_PROGRAMS,
   GRAMMAR_REST,
   GRAMMAR_TEXTS,
@@ -47,10 +48,11 @@ const PIPE: u32 = 124;
 const NAME_LENGTH: usize = 40;
 const PUNCTUATION: usize = 8;
 const WORD_LENGTH: usize = 64;
-/** A label that is kept: its length; its role, and its grammar; its text, at the end. How many bits the numbers of labels have. */
+/** A label that is kept: its length; its role, and its grammar; whether a digit is before it; its text, at the end. How many bits the numbers of labels have. */
 const LABEL_LENGTH: usize = 0;
 const LABEL_ROLE: usize = 4;
 const LABEL_GRAMMAR: usize = 8;
+const LABEL_DIGIT: usize = 12;
 const LABEL_TEXT: usize = 16;
 const LABEL_FACTOR: u32 = 0x9e37_79b1;
 /** FNV-1a, 32 bits. */
@@ -101,6 +103,8 @@ function roleOfBits(whole: u32, bits: u32): u32 {
 let nameStart: usize = 0;
 /** The first byte of what was read for the role that was found last; it can be before the line. */
 let readFrom: usize = 0;
+/** A byte before a name, of which it counts only that it is a digit: many labels follow a number, or another address. */
+let digitAt: usize = 0;
 
 /** Returns the role of the name that ends at an address; `ROLE_UNNAMED` if it has none. */
 function roleOfName(end: usize, start: usize): u32 {
@@ -140,7 +144,9 @@ function roleOfName(end: usize, start: usize): u32 {
     }
     if (isLast && (before != SPACE || at < least + 2 || !isLetter(load<u8>(at - 2)))) break;
   }
-  readFrom = min(readFrom, at - 2);
+  const isAfterDigit = at > start + 1 && load<u8>(at - 1) == <u8>SPACE && isDigit(load<u8>(at - 2));
+  if (isAfterDigit) digitAt = at - 2;
+  readFrom = min(readFrom, at - (isAfterDigit ? 1 : 2));
   return role;
 }
 
@@ -177,9 +183,10 @@ function hasDot(from: usize, to: usize): bool {
 function roleOfTexts(texts: usize, at: usize, start: usize): i32 {
   for (let text = texts; load<u8>(text) != 0; text += 2 + <usize>load<u8>(text)) {
     const length: usize = load<u8>(text);
-    if (load<u8>(text + length, 1) != load<u8>(at - 1)) continue;
-    readFrom = min(readFrom, at - length);
-    if (at >= start + length && memory.compare(at - length, text + 2, length) == 0) return load<u8>(text, 1);
+    let left = length;
+    while (left > 0 && at - length + left > start && load<u8>(text + left, 1) == load<u8>(at - length + left - 1)) left--;
+    readFrom = min(readFrom, at - length + left - usize(left > 0));
+    if (left == 0) return load<u8>(text, 1);
   }
   return -1;
 }
@@ -204,6 +211,7 @@ export function roleOf(address: usize, end: usize, start: usize, grammar: usize)
   store<u32>(label, <u32>length, LABEL_LENGTH);
   store<u32>(label, role, LABEL_ROLE);
   store<u32>(label, <u32>grammar, LABEL_GRAMMAR);
+  store<u32>(label, u32(digitAt == readFrom - 1), LABEL_DIGIT);
   memory.copy(label + LABEL_BYTES - length, readFrom, length);
   return role;
 }
@@ -212,6 +220,7 @@ export function roleOf(address: usize, end: usize, start: usize, grammar: usize)
 @inline function isLabel(label: usize, address: usize, start: usize, grammar: usize): bool {
   const length: usize = load<u32>(label, LABEL_LENGTH);
   if (length == 0 || address <= start + length || <usize>load<u32>(label, LABEL_GRAMMAR) != grammar) return false;
+  if (load<u32>(label, LABEL_DIGIT) != 0 && !isDigit(load<u8>(address - length - 1))) return false;
   let from = address - 16;
   let own = label + LABEL_BYTES - 16;
   for (let left = length; ; left -= 16) {
@@ -227,6 +236,7 @@ export function roleOf(address: usize, end: usize, start: usize, grammar: usize)
 /** Finds the role of an address, and sets `readFrom`. Parameters are those of {@link roleOf}. */
 function findRole(address: usize, start: usize, grammar: usize): u32 {
   readFrom = address - 4;
+  digitAt = 0;
   const at = beforeColor(address, start);
   let role = grammar == 0 ? -1 : roleOfTexts(load<u32>(grammar, GRAMMAR_TEXTS), at, start);
   if (role < 0) role = roleOfTexts(load<u32>(generalTexts, GRAMMAR_TEXTS), at, start);
@@ -241,12 +251,15 @@ function findRole(address: usize, start: usize, grammar: usize): u32 {
     if (byte == QUESTION) return ROLE_UNTRUSTED;
     word--;
   }
-  readFrom = min(readFrom, word - 12);
+  readFrom = min(readFrom, word - 1);
   let end = at;
   if (word < at) {
     const last: u32 = load<u8>(at - 1);
     if (last == AT || (last == OPENING_BRACKET && load<u8>(at - 2) == <u8>AT)) return ROLE_SERVER;
-    if (load<u8>(word) == <u8>SLASH && word > start && load<u8>(word - 1) == <u8>SPACE && isAfterMethod(word - 1, start)) return ROLE_UNTRUSTED;
+    if (load<u8>(word) == <u8>SLASH && word > start && load<u8>(word - 1) == <u8>SPACE) {
+      readFrom = min(readFrom, word - 12);
+      if (isAfterMethod(word - 1, start)) return ROLE_UNTRUSTED;
+    }
     // The names of protocols, as Asterisk writes them.
     if (last == SLASH) end = word;
   }
@@ -275,9 +288,12 @@ function findText(texts: usize, from: usize, to: usize): usize {
     const length: usize = load<u8>(text);
     const first = i8x16.splat(load<i8>(text, 1));
     const last = i8x16.splat(load<i8>(text + length));
-    for (let vector = from; vector + length <= to; vector += 16) {
-      const isFirst = i8x16.eq(v128.load(vector), first);
-      let marks = <u32>i8x16.bitmask(v128.and(isFirst, i8x16.eq(v128.load(vector + length - 1), last)));
+    for (let vector = from; vector + length <= to; vector += 32) {
+      const end = vector + length - 1;
+      const a = v128.and(i8x16.eq(v128.load(vector), first), i8x16.eq(v128.load(end), last));
+      const b = v128.and(i8x16.eq(v128.load(vector, 16), first), i8x16.eq(v128.load(end, 16), last));
+      if (!v128.any_true(v128.or(a, b))) continue;
+      let marks = <u32>i8x16.bitmask(a) | (<u32>i8x16.bitmask(b) << 16);
       for (; marks != 0; marks &= marks - 1) {
         const at = vector + <usize>ctz(marks);
         if (at + length <= to && memory.compare(at, text + 1, length) == 0) return at;
@@ -298,7 +314,9 @@ function startsWith(at: usize, close: usize, texts: usize): bool {
 
 /** Returns the grammar of a line: the only one, or that of the program in its header of syslog, if there is one; otherwise 0. */
 export function grammarOf(program: usize, close: usize): usize {
-  for (let i: u32 = 0; i < grammarCount; i++) {
+  // One that all lines have is the only one.
+  const count = program == 0 ? min<u32>(grammarCount, 1) : grammarCount;
+  for (let i: u32 = 0; i < count; i++) {
     const grammar = grammars + <usize>i * GRAMMAR_BYTES;
     const programs: usize = load<u32>(grammar, GRAMMAR_PROGRAMS);
     if (load<u8>(programs) == 0 || (program != 0 && startsWith(program, close, programs))) return grammar;
@@ -311,10 +329,21 @@ export function isForgeable(grammar: usize, start: usize, at: usize): bool {
   return grammar != 0 && findText(load<u32>(grammar, GRAMMAR_UNTRUSTED), start, at) != 0;
 }
 
+/** Returns where a text is in `from … to` that a list of the grammar or of all lines has, or 0. */
+function findEither(grammar: usize, list: usize, from: usize, to: usize): usize {
+  const own: usize = grammar == 0 ? 0 : findText(load<u32>(grammar + list), from, to);
+  return own != 0 ? own : findText(load<u32>(generalTexts + list), from, to);
+}
+
 /** Returns whether a text is in `from … to` from which on a client has written the line. */
 export function hasRest(grammar: usize, from: usize, to: usize): bool {
-  const isOwn = grammar != 0 && findText(load<u32>(grammar, GRAMMAR_REST), from, to) != 0;
-  return isOwn || findText(load<u32>(generalTexts, GRAMMAR_REST), from, to) != 0;
+  return findEither(grammar, GRAMMAR_REST, from, to) != 0;
+}
+
+/** Returns whether a log's own label may be in `from … close`, before a text from which on a client has written the line. */
+export function hasOwnLabel(grammar: usize, from: usize, close: usize): bool {
+  const rest = findEither(grammar, GRAMMAR_REST, from, close);
+  return findEither(grammar, GRAMMAR_OWN, from, rest == 0 ? close : rest) != 0;
 }
 
 @inline function isTime(at: usize): bool {

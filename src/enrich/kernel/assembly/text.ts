@@ -10,13 +10,13 @@
  * taken: what follows `~` or the word "version", and an IPv4 address that follows a word and a slash (`Chrome/120.0.0.0`), unless
  * it has a port (`name/192.0.2.1:8020`, `IPV4/UDP/192.0.2.1/5060`) or the word ends in a digit, as names of hosts do.
  */
-import { IPV4, IPV6, NO_ADDRESS, parseAddress, parseSpan, storeSpan, textEnd, textStart } from './address';
-import { FOUND, LOCATED_IS_RANGE_END, ROLE_NEVER, ROLE_OWN, ROLE_UNNAMED, ROLE_UNTRUSTED, SPAN_BYTES } from '../abi';
+import { IPV4, IPV6, NO_ADDRESS, parseAddress, parseSpan, SPAN_END, storeSpan, textEnd, textStart } from './address';
+import { FOUND, LOCATED_IS_RANGE_END, ROLE_CLIENT, ROLE_NEVER, ROLE_OWN, ROLE_UNNAMED, ROLE_UNTRUSTED, SPAN_BYTES } from '../abi';
 import { BACKSLASH, CASE_BIT, COLON, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, ZERO } from './ascii';
 import { putLocated } from './locate';
 import { addCandidate } from './lookup';
 import { bits, equal, inRange, isWithin, VECTOR } from './masks';
-import { grammarOf, hasRest, isForgeable, isParameter, machine, programOf, roleOf } from './roles';
+import { grammarOf, hasOwnLabel, hasRest, isForgeable, isParameter, machine, programOf, roleOf } from './roles';
 import { found, hasRoles, maxAddressLength } from './settings';
 
 const OPENING_PARENTHESIS: u8 = 40;
@@ -216,6 +216,19 @@ export function isAtBeginning(start: usize, end: usize, close: usize): bool {
 }
 
 /**
+ * Returns whether the address that was found last, which is the first one of a text, is the client's, so that others need not be known
+ * if it has a country: only a log's own label could be better. A short rest of the text is read faster than that is known.
+ */
+export function isClient(start: usize, close: usize): bool {
+  if (textEnd + 2 * VECTOR > close) return false;
+  const grammar = grammarOf(programOf(start, close), close);
+  if (textStart == machine) return false;
+  const role = roleOf(textStart, textEnd, start, grammar);
+  if (role > <u32>ROLE_CLIENT || (role == ROLE_OWN && hasRest(grammar, start, textStart))) return false;
+  return !isForgeable(grammar, start, textStart) && !hasOwnLabel(grammar, textEnd, close);
+}
+
+/**
  * Adds the addresses of a text that have its best role as candidates for a value, in their order. Of addresses with the own label of a
  * log, the last one counts.
  *
@@ -251,13 +264,13 @@ export function queryFrom(value: usize, start: usize, end: usize, close: usize):
   let searchedTo = start;
   let isRest = false;
   while (true) {
-    let role = roleOf(at, textEnd, start, grammar);
+    const isFirst = at != textStart;
+    let role = roleOf(at, isFirst ? <usize>load<u32>(found, SPAN_END) : textEnd, start, grammar);
     if (role == ROLE_OWN) {
       isRest = isRest || hasRest(grammar, searchedTo, at);
       searchedTo = at;
       if (isRest) role = ROLE_UNTRUSTED;
     }
-    const isFirst = at != textStart;
     if (role <= best) {
       if (role < best || role == ROLE_OWN) count = 0;
       best = role;

@@ -9,7 +9,7 @@ import { valueEnd } from './pairs';
 import { addCandidate, isSettled, parseString, queryValue, resolveQueries, setState, startQueries } from './lookup';
 import { delimiter, fieldCount, format, hasRoles, hasSteps, hides, isLenient, lines, locates, maxLenientBytes, others, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
 import { closingQuote, setSource, unescape } from './strings';
-import { familyFound, findAddress, isAtBeginning, queryAddresses, queryFrom, queryNextAddress } from './text';
+import { familyFound, findAddress, isAtBeginning, isClient, queryAddresses, queryFrom, queryNextAddress } from './text';
 
 // What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
 // its text; the end of its input; the opening quote of the first member that is replaced, and how many are.
@@ -191,8 +191,8 @@ function lookUpText(count: u32): void {
       const close: usize = load<u32>(line, LINE_CLOSE);
       const value = values + (<usize>i << 2);
       const end = findAddress(start, start, close);
-      // The first address is the client's if it is at the beginning and has a country; then the rest of the line is not read.
-      const isFirst = end != 0 && isAtBeginning(start, end, close);
+      // The rest of the line is not read if the first address has a country and is at the beginning, or has the label of a client.
+      const isFirst = end != 0 && (isAtBeginning(start, end, close) || isClient(start, close));
       if (isFirst) addCandidate(value, familyFound);
       else if (end != 0) queryFrom(value, start, end, close);
       store<u32>(line, isFirst ? <u32>end : 0, LINE_OPEN);
