@@ -270,8 +270,13 @@ function contentProblems(file: SourcesFile): string[] {
   return problems;
 }
 
-/** Returns what is wrong with the owner's space of a source whose rows override all other sources. */
+/** Returns what is wrong with the space of the owner of a source's data. */
 function spaceProblems({ kind, space, asns }: SourceEntry, merge: MergeStrategy | undefined): string[] {
+  if (kind === 'registry' && (space ?? asns) !== undefined) {
+    return [
+      `${space === undefined ? 'asns' : 'space'} is not for kind registry, whose rows say which space is delegated; leave it out`,
+    ];
+  }
   if (space === undefined) {
     const needsOwner = merge === 'evidence' && (kind === 'operator' || kind === 'geofeed') && asns === undefined;
     if (!needsOwner) return [];

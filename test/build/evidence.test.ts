@@ -406,6 +406,8 @@ describe('a build that merges by evidence', () => {
     [{ kind: 'operator' }, 'sources[0].space is missing; expected the CIDR blocks of the owner, or its AS numbers'],
     [{ asns: [0] }, 'sources[0].asns[0] is 0; expected'],
     [{ asns: [1, 1] }, 'sources[0].asns'],
+    [{ kind: 'registry', asns: [64496] }, 'sources[0].asns is not for kind registry'],
+    [{ kind: 'registry', space: ['30.0.0.0/24'] }, 'sources[0].space is not for kind registry'],
     [{ space: ['30.0.0.1/24'] }, 'sources[0].space[0] is "30.0.0.1/24"; expected a CIDR block without host bits'],
     [{ space: ['30.0.0.0'] }, 'sources[0].space[0] is "30.0.0.0"; expected a CIDR block'],
     [{ kind: 'rumor' }, 'sources[0].kind is "rumor"; expected one of operator, geofeed'],
