@@ -50,6 +50,5 @@ command, {"run":["nginx","-s","reload"]}, which is skipped if the exports before
   examples: {
     'ipatlas after': 'tries the failed step again, and those after it',
   },
-  arguments: [0, 0],
   run,
 };

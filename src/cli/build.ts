@@ -78,7 +78,5 @@ stays current. A release that differs too much from the current one is refused, 
     'ipatlas build --offline': 'uses the older data that comes with ipatlas',
     'ipatlas build --schedule "17 4 * * *"': 'keeps running, and builds each night',
   },
-  operand: 'none',
-  arguments: [0, 0],
   run,
 };

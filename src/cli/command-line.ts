@@ -106,14 +106,15 @@ function splitAction(name: string, command: Command, values: OptionValues, posit
   const rest = word === '' ? positionals : positionals.slice(1);
   checkCount(form, action.arguments, rest, `${form} ${action.usage}`);
   for (const flag of Object.keys(command.options)) {
-    if (values[flag] !== undefined && !action.flags.includes(flag)) {
+    if (values[flag] !== undefined && !action.flags?.includes(flag)) {
       throw usageError(`--${flag} does not go with "${form}"`, form);
     }
   }
   return { action: word, positionals: rest };
 }
 
-function checkCount(name: string, [least, most]: Command['arguments'], positionals: string[], usage: string): void {
+function checkCount(name: string, counts: Command['arguments'], positionals: string[], usage: string): void {
+  const [least, most] = counts ?? [0, 0];
   if (positionals.length < least) throw usageError(`an argument is missing; write "ipatlas ${usage}"`, name);
   if (positionals.length > most) throw usageError(`unexpected argument ${JSON.stringify(positionals[most])}`, name);
 }

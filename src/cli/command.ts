@@ -51,10 +51,10 @@ export interface Action {
   /** The arguments and flags after the action's name, for the help page; an empty text if there are none. */
   usage: string;
   help: string;
-  /** Fewest and most positional arguments after the action's name. */
-  arguments: readonly [least: number, most: number];
+  /** Fewest and most positional arguments after the action's name; by default none. */
+  arguments?: readonly [least: number, most: number];
   /** The names of those flags of the command that go with it. */
-  flags: readonly string[];
+  flags?: readonly string[];
 }
 
 export interface Command {
@@ -66,13 +66,13 @@ export interface Command {
   words?: Readonly<Record<string, string>>;
   /** By name. The action without a name is what the command does if its first argument names no other. */
   actions?: Readonly<Record<string, Action>>;
-  /** What the arguments are, for the completions; by default files. */
+  /** What the arguments are, for the completions; by default files, if there can be some. */
   operand?: 'release' | 'command' | 'none';
   options: FlagTable;
   /** Command lines and what they do, for the help page. */
   examples: Readonly<Record<string, string>>;
-  /** Fewest and most positional arguments; those of a command with actions are theirs. */
-  arguments: readonly [least: number, most: number];
+  /** Fewest and most positional arguments; by default none. Those of a command with actions are theirs. */
+  arguments?: readonly [least: number, most: number];
   /** Whether the command can answer from the seed; it takes `--seed`. */
   answersFromSeed?: true;
   /** Whether the command has nothing to do with a data directory. */

@@ -144,10 +144,8 @@ const HELP_COMMAND: Command = {
 const VERSION_COMMAND: Command = {
   usage: ['version'],
   description: 'Prints the version, as --version does.',
-  operand: 'none',
   options: {},
   examples: { 'ipatlas version': 'such as 1.0.0' },
-  arguments: [0, 0],
   withoutData: true,
   async run() {
     await print(`${version()}\n`);

@@ -79,7 +79,8 @@ function describeFlag(name: string, flag: Flag): CompletedFlag {
 }
 
 function describeCommand({ name, summary, command }: NamedCommand, names: readonly string[]): Completed {
-  const { words, actions, operand } = command;
+  const { words, actions, arguments: counts } = command;
+  const { operand = counts === undefined && actions === undefined ? 'none' : undefined } = command;
   const operands = { release: 'release', command: names, none: 'nothing' } as const;
   const others = operand === undefined ? 'file' : operands[operand];
   const flags = Object.entries(allFlags(command)).map(([flag, facts]) => describeFlag(flag, facts));

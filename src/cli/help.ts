@@ -55,7 +55,7 @@ export function commandHelp(name: string, command: Command, action?: string): He
   const form = (word: string): string =>
     ['ipatlas', name, word, actions[word]!.usage].filter((part) => part !== '').join(' ');
   if (action !== undefined) {
-    const { help, flags } = actions[action]!;
+    const { help, flags = [] } = actions[action]!;
     const own = Object.entries(allFlags(command)).filter(
       ([flag]) => !Object.hasOwn(command.options, flag) || flags.includes(flag),
     );
@@ -67,7 +67,7 @@ export function commandHelp(name: string, command: Command, action?: string): He
     };
   }
   const items = Object.entries(allFlags(command)).map(([flag, { help, ...rest }]) => {
-    const users = Object.keys(actions).filter((word) => actions[word]!.flags.includes(flag));
+    const users = Object.keys(actions).filter((word) => actions[word]!.flags?.includes(flag));
     const isGeneral = users.length === 0 || users.includes('') || users.length === Object.keys(actions).length;
     return flagItem(flag, { help: isGeneral ? help : `${users.join(', ')}: ${help}`, ...rest });
   });

@@ -203,14 +203,11 @@ days before the first of them.`,
     remove: {
       usage: '--from YYYY-MM-DD --to YYYY-MM-DD',
       help: 'removes what was imported for these days',
-      arguments: [0, 0],
       flags: ['from', 'to'],
     },
     repair: {
       usage: '',
       help: 'removes entries of the future, which a wrong clock made, and adds the current release from today on. Set the clock first',
-      arguments: [0, 0],
-      flags: [],
     },
   },
   options: {
@@ -230,7 +227,6 @@ days before the first of them.`,
     'ipatlas history import --date 2020-01-01 ipv4.csv ipv6.csv': 'the two tables of a day',
     'ipatlas history import years/': 'all files of a folder, each with a date in its name',
   },
-  arguments: [0, 0],
   run: (invocation) => {
     if (invocation.action === 'import') return importFiles(invocation);
     if (invocation.action === 'repair') return repair(invocation);

@@ -148,8 +148,6 @@ export const command: Command = {
     'ipatlas info': 'the current release',
     'ipatlas info --json --max-age 7': 'for a monitor: warns if the data is older than a week',
   },
-  operand: 'none',
-  arguments: [0, 0],
   answersFromSeed: true,
   run,
 };

@@ -137,16 +137,14 @@ const ACTIONS: Readonly<Record<string, KeysAction>> = {
   create: {
     usage: '[--label TEXT] [--rate N] [--origin URL]',
     help: 'prints a new key once, alone on stdout; only its hash is stored',
-    arguments: [0, 0],
     flags: ['label', 'rate', 'origin', 'json'],
     run: create,
   },
-  list: { usage: '', help: 'lists the keys, without their secrets', arguments: [0, 0], flags: ['json'], run: list },
+  list: { usage: '', help: 'lists the keys, without their secrets', flags: ['json'], run: list },
   revoke: {
     usage: 'ID',
     help: 'revokes a key: it is refused within a second, permanently',
     arguments: [1, 1],
-    flags: [],
     run: revoke,
   },
   export: {
@@ -194,6 +192,5 @@ export const command: Command = {
     'ipatlas keys import https://a.example/keys --every 20': 'keeps the keys of another server up to date',
   },
   operand: 'none',
-  arguments: [1, 2],
   run,
 };

@@ -90,7 +90,5 @@ are named below the list, and so are the days of which the history has answers.`
   examples: {
     'ipatlas releases': 'the releases that are kept',
   },
-  operand: 'none',
-  arguments: [0, 0],
   run,
 };

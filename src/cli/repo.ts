@@ -185,6 +185,5 @@ docs/distribution.md describes them, and what to do with the keys.`,
     'ipatlas repo refresh /srv/ipatlas': 'keeps the signatures valid; for a cron job',
     'ipatlas repo rotate /srv/ipatlas --role timestamp': 'replaces the key of a role',
   },
-  arguments: [1, 2],
   run,
 };

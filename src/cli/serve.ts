@@ -271,8 +271,6 @@ are being processed.`,
     'ipatlas serve --host 127.0.0.1 --port 9000 --trust-proxy 127.0.0.1 --workers 0':
       'one process per core, after a proxy on this machine',
   },
-  operand: 'none',
-  arguments: [0, 0],
   answersFromSeed: true,
   run,
 };

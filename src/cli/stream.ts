@@ -406,8 +406,6 @@ the servers are killed (docs/streams.md). Ends on SIGTERM or Ctrl-C, after the m
       'creates the stream GEO, and enriches the messages of LOGS into it',
     'ipatlas stream --server nats://localhost:4222 --from LOGS --to GEO --read': 'prints the output in order',
   },
-  operand: 'none',
   mayLeaveConnections: true,
-  arguments: [0, 0],
   run: (invocation) => withLogs(invocation, () => stream(invocation)),
 };
