@@ -58,7 +58,6 @@ import {
   lookUpValues,
 } from './values';
 
-
 /** The number of lines that wait. */
 let lineCount: u32 = 0;
 

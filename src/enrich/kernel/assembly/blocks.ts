@@ -16,12 +16,10 @@ import {
   ROW_RECORD,
 } from '../abi';
 import { IPV4 } from './address';
-import { COLON, DOT } from './ascii';
+import { COLON, DOT, SLASH } from './ascii';
 import { decimals, levelCount6, levels6, low6, outcomes, scratch } from './settings';
 import { outputEnd, putByte, putDecimal, setOutputEnd } from './slot';
 import { BIAS, bottomLevel } from './tables';
-
-const SLASH: u8 = 47;
 
 /** Returns the length of the prefix that two different addresses have in common. */
 @inline function common6(high: u64, low: u64, otherHigh: u64, otherLow: u64): u32 {
@@ -148,6 +146,6 @@ export function putBlock(kept: usize, prefix: u32): void {
     const lowMask: u64 = prefix <= 64 ? 0 : all << <u64>(128 - prefix);
     putIPv6(load<u64>(kept, KEPT_HIGH) & highMask, low & lowMask, false);
   }
-  putByte(SLASH);
+  putByte(<u8>SLASH);
   putDecimal(prefix);
 }

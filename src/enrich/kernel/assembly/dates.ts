@@ -1,6 +1,6 @@
 /** Reads the day of a date, in the forms that logs have, and with it the state of the history that holds for a line. */
 import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_PAIRS, NO_STATE } from '../abi';
-import { COLON, DOT, isBlank, MINUS, OPENING_BRACKET, PLUS, QUOTE, SPACE, ZERO } from './ascii';
+import { COLON, DOT, isBlank, MINUS, OPENING_BRACKET, PLUS, QUOTE, SLASH, SPACE, ZERO } from './ascii';
 import { valueEnd } from './pairs';
 import { dayCount, delimiter, firstDay, format, missingState, scratch, states } from './settings';
 import { closingQuote, quoteOrBackslash, unescape } from './strings';
@@ -11,7 +11,6 @@ export const NO_DAY: i32 = i32.MIN_VALUE;
 /** Bytes of the longest date: RFC 3339 allows any number of decimals. */
 const LONGEST_DATE: usize = 64;
 
-const SLASH: u32 = 47;
 const LETTER_T: u32 = 0x74;
 const LETTER_Z: u32 = 0x7a;
 const LETTER_CASE: u32 = 32;

@@ -13,7 +13,7 @@ import {
   STEPS_BYTES,
 } from '../abi';
 import { NO_ADDRESS } from './address';
-import { CLOSING_BRACE, CLOSING_BRACKET, isBlank, OPENING_BRACE, OPENING_BRACKET, QUOTE } from './ascii';
+import { CLOSING_BRACE, CLOSING_BRACKET, OPENING_BRACE, OPENING_BRACKET, QUOTE, skipBlanks } from './ascii';
 import { hideJson } from './hide';
 import { isSameKey } from './keys';
 import { locateString } from './locate';
@@ -28,11 +28,6 @@ let candidateFor: usize = 0;
 let found: usize = 0;
 /** Whether the addresses of all values are located. */
 let isLocating: bool = false;
-
-@inline function skipBlanks(at: usize): usize {
-  while (isBlank(load<u8>(at))) at++;
-  return at;
-}
 
 /** Returns the address of a field's steps into arrays; their number is 4 bytes after it. */
 @inline function stepsOf(field: u32): usize {

@@ -1,14 +1,12 @@
 /** The escapes in strings, a vector at a time or one (RFC 8259, section 7). */
 import { isHex } from './address';
 import { bits, equal, escapeCarry, escapedBytes, inRange } from './masks';
-import { BACKSLASH } from './ascii';
+import { BACKSLASH, LETTER_U } from './ascii';
 
 /** For each low half of a byte: the high halves, as bits of `HIGH_HALVES`, with which it may follow a backslash. */
 const LOW_HALVES = i8x16(0, 0, 13, 0, 8, 8, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1);
 /** The bits of the high halves 2 (`"` `/`), 5 (`\`), 6 (`b` `f` `n`) and 7 (`r` `t` `u`). */
 const HIGH_HALVES = i8x16(0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0);
-
-const LETTER_U: u32 = 0x75;
 
 /** Where the backslashes of the last vector are. */
 export let backslashes: u64 = 0;

@@ -21,7 +21,7 @@ import {
   SPAN_BYTES,
 } from '../abi';
 import { DROPPED, high, IPV4, NO_ADDRESS, parseAddress, SPAN_END, SPAN_FAMILY, SPAN_HIGH, SPAN_KEPT, SPAN_LOW, SPAN_START, storeSpan, textEnd, textStart } from './address';
-import { BACKSLASH, CASE_BIT, CLOSING_BRACKET, COLON, DOT, hexNumber, isBlank, MINUS, NEWLINE, OPENING_BRACE, OPENING_BRACKET, QUOTE, SPACE, TAB, ZERO } from './ascii';
+import { BACKSLASH, CASE_BIT, CLOSING_BRACKET, COLON, DOT, hexNumber, includes, LETTER_A, LETTER_U, MINUS, NEWLINE, OPENING_BRACE, OPENING_BRACKET, QUOTE, skipBlanks, SLASH, SPACE, TAB, UNDERSCORE, ZERO } from './ascii';
 import { countResult } from './batch';
 import { putIPv4, putIPv6 } from './blocks';
 import { hasStepsInto, locateElements } from './elements';
@@ -67,10 +67,6 @@ const NAT64: u64 = 0x0064_ff9b_0000_0000;
 const MAPPED: u64 = 0xffff;
 /** The prefix length that leaves three of the numbers of an IPv4 address. */
 const OCTETS_WIDTH: u32 = 24;
-const SLASH: u8 = 47;
-const UNDERSCORE: u32 = 95;
-const LETTER_A: u32 = 97;
-const LETTER_U: u8 = 117;
 
 /** The next span to put out, the end of the spans, and that of the room for them. */
 let next: usize = 0;
@@ -172,7 +168,7 @@ function hideValue(from: usize, to: usize, first: usize, end: usize, isField: bo
 function hasEscapedAddress(from: usize, to: usize): bool {
   for (let at = from; at < to; at++) {
     if (load<u8>(at) != <u8>BACKSLASH) continue;
-    const isUnicode = load<u8>(++at) == LETTER_U;
+    const isUnicode = load<u8>(++at) == <u8>LETTER_U;
     if (!isUnicode || load<u16>(at + 1) != 0x3030) continue;
     const byte = hexNumber(load<u32>(at + 1));
     if (byte - ZERO < 11 || byte == DOT || (byte | CASE_BIT) - LETTER_A < 6) return true;
@@ -221,9 +217,7 @@ function hideStrings(from: usize, to: usize, isField: bool): void {
   for (let at = from; at < to; at++) {
     if (load<u8>(at) != <u8>QUOTE) continue;
     const close = closingQuote(at + 1);
-    let after = close + 1;
-    while (isBlank(load<u8>(after))) after++;
-    if (load<u8>(after) != <u8>COLON) hideString(at, isField);
+    if (load<u8>(skipBlanks(close + 1)) != <u8>COLON) hideString(at, isField);
     at = close;
   }
 }
@@ -241,9 +235,7 @@ function hideMember(value: u32, colon: usize): void {
     locateElements(value, colon);
     return;
   }
-  let at = colon + 1;
-  while (isBlank(load<u8>(at))) at++;
-  hideJson(at);
+  hideJson(skipBlanks(colon + 1));
 }
 
 /** Adds the addresses of the value of a field, or of its further values only. */
@@ -522,11 +514,6 @@ export function putGaps(end: usize): void {
   put(load<u32>(text), load<u32>(text, 4));
 }
 
-@inline function hasByte(from: usize, to: usize, byte: u32): bool {
-  for (let at = from; at < to; at++) if (load<u8>(at) == <u8>byte) return true;
-  return false;
-}
-
 /**
  * Puts out the address of the next span as a line, with its prefix length, or with the address after a dash, if it has them. Its input is
  * skipped already.
@@ -536,14 +523,14 @@ function putExtracted(start: usize): void {
   if (load<u8>(copied) == <u8>MINUS && next + SPAN_BYTES < spansEnd && load<u32>(next + SPAN_BYTES) == <u32>copied + 1) {
     next += SPAN_BYTES;
     skipInputTo(load<u32>(next, SPAN_END));
-  } else if (load<u8>(copied) == SLASH) {
+  } else if (load<u8>(copied) == <u8>SLASH) {
     let end = copied + 1;
     while (end < copied + 4 && <u32>load<u8>(end) - ZERO < 10) end++;
     const after: u32 = load<u8>(end);
     const goesOn = after == SLASH || after == DOT || after - ZERO < 10 || (after | CASE_BIT) - LETTER_A < 26;
     if (end > copied + 1 && !goesOn) skipInputTo(end);
   }
-  if (!hasByte(start, copied, BACKSLASH)) put(start, copied - start);
+  if (!includes(start, copied, BACKSLASH)) put(start, copied - start);
   else if (load<u32>(next, SPAN_FAMILY) == IPV4) putIPv4(load<u32>(next, SPAN_LOW));
   else putIPv6(load<u64>(next, SPAN_HIGH), load<u64>(next, SPAN_LOW), false);
   putByte(<u8>NEWLINE);
@@ -603,7 +590,7 @@ function putTruncated(span: usize): void {
   first &= mask(min(bits, 64));
   last &= mask(bits > 64 ? bits - 64 : 0);
   // An IPv4 address at the end stays dotted.
-  putIPv6(first, last, bits >= 96 && hasByte(start, end, DOT));
+  putIPv6(first, last, bits >= 96 && includes(start, end, DOT));
 }
 
 function putEncrypted(span: usize): void {

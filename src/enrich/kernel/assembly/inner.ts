@@ -17,17 +17,12 @@ import {
   RESULT_TEXT,
   RESULT_TEXT_LENGTH,
 } from '../abi';
-import { CLOSING_BRACE, COMMA, isBlank, NEWLINE, OPENING_BRACE } from './ascii';
+import { CLOSING_BRACE, COMMA, NEWLINE, OPENING_BRACE, skipBlanks } from './ascii';
 import { isSameKey } from './keys';
 import { endIndent, indent, indentLength, memberEnd, putInsert, putSeparator, startIndent } from './members';
 import { createsObjects, lastMembers, results, terminator } from './settings';
 import { put, putByte, putInputTo, skipInputTo } from './slot';
 import { closingQuote } from './strings';
-
-@inline function skipBlanks(at: usize): usize {
-  while (isBlank(load<u8>(at))) at++;
-  return at;
-}
 
 @inline function childrenEnd(node: usize): usize {
   return <usize>load<u32>(node, RESULT_CHILDREN) + <usize>load<u32>(node, RESULT_CHILD_COUNT) * RESULT_BYTES;

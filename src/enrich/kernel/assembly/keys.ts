@@ -17,9 +17,9 @@ import {
   NODE_IS_TARGET,
   NODE_TARGETS_END,
 } from '../abi';
-import { QUOTE } from './ascii';
+import { BACKSLASH, includes, QUOTE } from './ascii';
 import { keyTree, longestKey, scratch, targetCount, valueOffsets } from './settings';
-import { hasEscape, unescape } from './strings';
+import { unescape } from './strings';
 
 /** Bytes that an escape takes at most: `\u0041`. */
 const LONGEST_ESCAPE: usize = 6;
@@ -67,7 +67,7 @@ function isSame(a: usize, b: usize, length: usize): bool {
 /** Finds a key that may have escapes, see `findKey`. */
 export function findEscapedKey(node: u32, open: usize, close: usize): i32 {
   if (close - open - 1 > LONGEST_ESCAPE * <usize>longestKey) return -1;
-  if (!hasEscape(open + 1, close)) return findKey(node, open, close);
+  if (!includes(open + 1, close, BACKSLASH)) return findKey(node, open, close);
   const text = scratch + 8;
   store<u8>(text - 1, QUOTE);
   const length = unescape(open + 1, close, text, longestKey);
@@ -77,7 +77,7 @@ export function findEscapedKey(node: u32, open: usize, close: usize): i32 {
 /** Returns whether a key, which may have escapes, is equal to the `length` bytes at `wanted`. */
 export function isSameKey(open: usize, close: usize, wanted: usize, length: usize): bool {
   const raw = close - open - 1;
-  if (!hasEscape(open + 1, close)) return raw == length && isSame(open + 1, wanted, length);
+  if (!includes(open + 1, close, BACKSLASH)) return raw == length && isSame(open + 1, wanted, length);
   if (raw > LONGEST_ESCAPE * length) return false;
   return unescape(open + 1, close, scratch, length) == <i32>length && isSame(scratch, wanted, length);
 }

@@ -4,14 +4,9 @@
  * The tests have a twin of it, which says with regular expressions what is accepted.
  */
 import { IPV4, NO_ADDRESS, parseAddress } from './address';
-import { CLOSING_BRACKET, COLON, COMMA, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, TAB, ZERO } from './ascii';
+import { CLOSING_BRACKET, COLON, COMMA, DOT, includes, LETTER_A, MINUS, OPENING_BRACKET, PERCENT, QUOTE, SEMICOLON, SLASH, SPACE, TAB, UNDERSCORE, ZERO } from './ascii';
 import { isLenient, maxAddressLength, maxLenientBytes } from './settings';
 
-const PERCENT: u32 = 37;
-const SLASH: u32 = 47;
-const SEMICOLON: u32 = 59;
-const UNDERSCORE: u32 = 95;
-const LETTER_A: u32 = 97;
 /** The bytes `for=` in small letters, and the bits in which capitals differ. */
 const FOR: u32 = 0x3d72_6f66;
 const FOR_CASE_BITS: u32 = 0x0020_2020;
@@ -20,11 +15,6 @@ const MAX_PORT: u32 = 65_535;
 /** Parses `from … to` as an address without anything else, see `parseAddress`. */
 @inline function parseExact(from: usize, to: usize): u32 {
   return to - from <= maxAddressLength ? parseAddress(from, to) : NO_ADDRESS;
-}
-
-function hasColon(from: usize, to: usize): bool {
-  for (let at = from; at < to; at++) if (load<u8>(at) == <u8>COLON) return true;
-  return false;
 }
 
 /** Returns the number in `from … to`, which has 1 to `most` digits, or -1. */
@@ -58,7 +48,7 @@ function numberIn(from: usize, to: usize, most: usize): i32 {
 function beforeZone(from: usize, to: usize): usize {
   let end = to - 1;
   while (end > from && isNameByte(load<u8>(end))) end--;
-  return end < to - 1 && load<u8>(end) == <u8>PERCENT && hasColon(from, end) ? end : to;
+  return end < to - 1 && load<u8>(end) == <u8>PERCENT && includes(from, end, COLON) ? end : to;
 }
 
 /** Parses an address with or without a zone. */
@@ -74,14 +64,14 @@ function parseNode(from: usize, to: usize): u32 {
     while (close < to && load<u8>(close) != <u8>CLOSING_BRACKET) close++;
     if (close == to) return NO_ADDRESS;
     const end = close + 1;
-    return end == to || isPort(end, to) || isPrefixLength(end, to, hasColon(from, close))
+    return end == to || isPort(end, to) || isPrefixLength(end, to, includes(from, close, COLON))
       ? parseZoned(from + 1, close)
       : NO_ADDRESS;
   }
   let end = to;
   while (end > from && <u32>load<u8>(end - 1) - ZERO < 10) end--;
   // What has one colon is not an IPv6 address.
-  if (end > from && load<u8>(end - 1) == <u8>COLON && !hasColon(from, end - 1)) {
+  if (end > from && load<u8>(end - 1) == <u8>COLON && !includes(from, end - 1, COLON)) {
     return isPort(end - 1, to) ? parseExact(from, end - 1) : NO_ADDRESS;
   }
   const family = parseZoned(from, to);
@@ -98,7 +88,7 @@ function parseNode(from: usize, to: usize): u32 {
   }
   if (end == from) return NO_ADDRESS;
   end--;
-  return isPrefixLength(end, to, hasColon(from, end)) ? parseZoned(from, end) : NO_ADDRESS;
+  return isPrefixLength(end, to, includes(from, end, COLON)) ? parseZoned(from, end) : NO_ADDRESS;
 }
 
 /** Parses the same with or without a name, which begins with a letter or is empty, and a slash before it. */

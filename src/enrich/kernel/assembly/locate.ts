@@ -20,7 +20,7 @@ import {
   ROLE_UNNAMED,
 } from '../abi';
 import { NO_ADDRESS, textEnd, textStart } from './address';
-import { isBlank } from './ascii';
+import { skipBlanks } from './ascii';
 import { countResult } from './batch';
 import { hasStepsInto, locateElements } from './elements';
 import { elementEnd, longestText, parseText } from './lenient';
@@ -90,9 +90,7 @@ function locateValue(place: u32, from: usize, close: usize): void {
       locateElements(place, from);
       return;
     }
-    do from++;
-    while (isBlank(load<u8>(from)));
-    locateString(from);
+    locateString(skipBlanks(from + 1));
     return;
   }
   const length = textLength(from, close);

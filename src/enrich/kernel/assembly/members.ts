@@ -26,7 +26,7 @@ import {
   ROW_NETWORK,
   TEXT_BYTES,
 } from '../abi';
-import { CASE_BIT, CLOSING_BRACE, COMMA, isBlank, NEWLINE, OPENING_BRACE, QUOTE } from './ascii';
+import { CASE_BIT, CLOSING_BRACE, COMMA, isBlank, NEWLINE, OPENING_BRACE, QUOTE, skipBlanks } from './ascii';
 import { blockPrefix, putBlock } from './blocks';
 import { findEscapedKey, isResultKey } from './keys';
 import { keptOfValue } from './lookup';
@@ -68,7 +68,7 @@ export function memberEnd(at: usize): usize {
 
 /** Returns whether the member that begins at an address has the key of a result. */
 function isReplaced(at: usize): bool {
-  while (isBlank(load<u8>(at))) at++;
+  at = skipBlanks(at);
   const node = findEscapedKey(0, at, closingQuote(at + 1));
   return node >= 0 && isResultKey(node);
 }
@@ -204,8 +204,7 @@ export let indentTail: usize = 0;
  */
 export function startIndent(open: usize, close: usize): void {
   indent = open + 1;
-  let first = indent;
-  while (isBlank(load<u8>(first))) first++;
+  const first = skipBlanks(indent);
   indentTail = close;
   if (first < close) while (isBlank(load<u8>(indentTail - 1))) indentTail--;
   indentLength = first - indent <= <usize>LONGEST_INDENT ? first - indent : 0;

@@ -3,16 +3,11 @@
  * iptables, CEF and LEEF. The first of equal keys counts. A key in a quoted value is text.
  */
 import { STEP_KEY_LENGTH, STEP_VALUE, STEPS_BYTES } from '../abi';
-import { BACKSLASH, CLOSING_BRACKET, COMMA, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, TAB, ZERO } from './ascii';
+import { BACKSLASH, CLOSING_BRACKET, COMMA, DOT, EQUALS, LETTER_A, MINUS, OPENING_BRACKET, PIPE, QUOTE, SEMICOLON, SPACE, TAB, UNDERSCORE, ZERO } from './ascii';
 import { equal, VECTOR } from './masks';
 import { valueCount, fieldSteps, valueOffsets } from './settings';
 
-const EQUALS: u32 = 61;
-const UNDERSCORE: u32 = 95;
-const LETTER_A: u32 = 97;
 const FIRST_NON_ASCII: u32 = 128;
-const SEMICOLON: u32 = 59;
-const PIPE: u32 = 124;
 const CLOSING_PARENTHESIS: u32 = 41;
 const CLOSING_BRACE: u32 = 125;
 

@@ -23,26 +23,16 @@ import {
   ROLE_UNNAMED,
   ROLE_UNTRUSTED,
 } from '../abi';
-import { CASE_BIT, COLON, COMMA, DOT, MINUS, OPENING_BRACE, OPENING_BRACKET, PLUS, QUOTE, BACKSLASH, SPACE, TAB, ZERO } from './ascii';
+import { BACKSLASH, CASE_BIT, COLON, COMMA, DOT, EQUALS, ESCAPE, GREATER, includes, isDigit, isLetter, MINUS, OPENING_BRACE, OPENING_BRACKET, OPENING_PARENTHESIS, PERCENT, PIPE, PLUS, QUOTE, SEMICOLON, SLASH, SPACE, TAB, UNDERSCORE } from './ascii';
 import { generalTexts, grammars, grammarCount, labels, roleNames, roleNamesMask } from './settings';
 
-const ESCAPE: u8 = 27;
-const SEMICOLON: u32 = 59;
-const LETTER_A: u32 = 97;
 const CAPITAL_A: u32 = 65;
-const UNDERSCORE: u32 = 95;
 const APOSTROPHE: u32 = 39;
-const OPENING_PARENTHESIS: u32 = 40;
 const ASTERISK: u32 = 42;
 const HASH: u32 = 35;
-const PERCENT: u32 = 37;
-const SLASH: u32 = 47;
 const LESS: u32 = 60;
-const EQUALS: u32 = 61;
-const GREATER: u32 = 62;
 const QUESTION: u32 = 63;
 const AT: u32 = 64;
-const PIPE: u32 = 124;
 
 /** Most bytes of a name and of the punctuation after it, and of a word before an address. */
 const NAME_LENGTH: usize = 40;
@@ -58,14 +48,6 @@ const LABEL_FACTOR: u32 = 0x9e37_79b1;
 /** FNV-1a, 32 bits. */
 const HASH_START: u32 = 0x811c_9dc5;
 const HASH_FACTOR: u32 = 0x0100_0193;
-
-@inline function isDigit(byte: u32): bool {
-  return byte - ZERO < 10;
-}
-
-@inline function isLetter(byte: u32): bool {
-  return (byte | CASE_BIT) - LETTER_A < 26;
-}
 
 @inline function isCapital(byte: u32): bool {
   return byte - CAPITAL_A < 26;
@@ -170,13 +152,7 @@ function beforeColor(address: usize, start: usize): usize {
   while (at > start && isParameter(load<u8>(at - 1))) at--;
   // The texts of colors are not kept.
   readFrom = at == address - 1 && load<u8>(at - 1) != <u8>OPENING_BRACKET ? min(readFrom, at - 1) : 0;
-  return at > start + 1 && load<u8>(at - 1) == <u8>OPENING_BRACKET && load<u8>(at - 2) == ESCAPE ? at - 2 : address;
-}
-
-/** Returns whether a name has a dot, as those of hosts have. */
-function hasDot(from: usize, to: usize): bool {
-  for (let at = from; at < to; at++) if (load<u8>(at) == <u8>DOT) return true;
-  return false;
+  return at > start + 1 && load<u8>(at - 1) == <u8>OPENING_BRACKET && load<u8>(at - 2) == <u8>ESCAPE ? at - 2 : address;
 }
 
 /** Returns the role of the first text of a list, each after bytes with its length and its role, that ends at an address; -1 if none does. */
@@ -274,7 +250,7 @@ function findRole(address: usize, start: usize, grammar: usize): u32 {
   let found = roleOfName(end, start);
   // A value that looks like a pair of its own, as in ruser=rhost=192.0.2.1.
   if (nameStart > start && nameStart < end && load<u8>(end) == <u8>EQUALS && load<u8>(nameStart - 1) == <u8>EQUALS) return ROLE_UNTRUSTED;
-  if (skips && hasDot(nameStart, end) && load<u8>(end) != <u8>EQUALS && load<u8>(end) != <u8>COLON) found = ROLE_UNNAMED;
+  if (skips && includes(nameStart, end, DOT) && load<u8>(end) != <u8>EQUALS && load<u8>(end) != <u8>COLON) found = ROLE_UNNAMED;
   if (found != ROLE_UNNAMED || !skips || nameStart == end) return found;
   // The name of a host or of an interface before the address itself.
   end = nameStart;

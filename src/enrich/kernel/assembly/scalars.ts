@@ -1,12 +1,8 @@
 /** Numbers and literals, one at a time (RFC 8259, sections 3 and 6). */
-import { CASE_BIT, DOT, MINUS, PLUS, ZERO } from './ascii';
+import { CASE_BIT, DOT, isDigit, MINUS, PLUS, ZERO } from './ascii';
 import { literalBits } from './literals';
 
 const LETTER_E: u32 = 0x65;
-
-@inline function isDigit(byte: u32): bool {
-  return byte - ZERO < 10;
-}
 
 @inline function isExponent(at: usize): bool {
   return (<u32>load<u8>(at) | CASE_BIT) == LETTER_E;

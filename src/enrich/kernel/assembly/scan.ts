@@ -19,6 +19,7 @@ import {
   OPENING_BRACE,
   OPENING_BRACKET,
   QUOTE,
+  skipBlanks,
   SPACE,
   ZERO,
 } from './ascii';
@@ -64,9 +65,7 @@ export function terminatorFrom(at: usize): usize {
 
 /** Returns whether a line has nothing but white space. An item of a document must have something. */
 function isBlankLine(start: usize, end: usize): bool {
-  let at = start;
-  while (isBlank(load<u8>(at))) at++;
-  return at == end && terminator == NEWLINE;
+  return skipBlanks(start) == end && terminator == NEWLINE;
 }
 
 /**
@@ -225,8 +224,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
       const byte: u32 = load<u8>(at);
       if (byte == QUOTE) {
         if (context < NODE) continue;
-        let colon = at + 1;
-        while (isBlank(load<u8>(colon))) colon++;
+        const colon = skipBlanks(at + 1);
         if (load<u8>(colon) != COLON) continue;
         const hasEscape = ((escapedEnds >> bit) & 1) != 0;
         let open: usize = 0;
@@ -247,10 +245,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
           parentColon = colon;
         }
       } else if ((byte | CASE_BIT) == OPENING_BRACE) {
-        if (depth == 0) {
-          lineOpen = lineStart;
-          while (isBlank(load<u8>(lineOpen))) lineOpen++;
-        }
+        if (depth == 0) lineOpen = skipBlanks(lineStart);
         if (depth == 0 ? at != lineOpen || byte == OPENING_BRACKET : depth >= maxDepth) {
           errors |= left & (0 - left);
           break;
@@ -279,8 +274,7 @@ export function processAnyLines(from: usize, end: usize, inputEnd: usize): usize
         if ((outer == ARRAY) != (context == ARRAY)) inArray ^= (<u64>-2) << bit;
         context = outer;
         if (depth > 0) continue;
-        let newline = at + 1;
-        while (isBlank(load<u8>(newline))) newline++;
+        const newline = skipBlanks(at + 1);
         if (<u32>load<u8>(newline) != terminator) {
           errors |= left & (0 - left);
           break;

@@ -1,9 +1,7 @@
 /** JSON strings: their ends and their text. The strings are known to be valid. */
 import { FORMAT_TABLE } from '../abi';
-import { BACKSLASH, hexNumber, QUOTE } from './ascii';
+import { BACKSLASH, hexNumber, LETTER_U, QUOTE } from './ascii';
 import { format, maxLenientBytes, scratch } from './settings';
-
-const LETTER_U: u32 = 0x75;
 
 /** Returns the first quote or backslash at an address or after it; there must be one. */
 @inline export function quoteOrBackslash(at: usize): usize {
@@ -15,12 +13,6 @@ const LETTER_U: u32 = 0x75;
     if (mask != 0) return at + ctz(mask);
     at += 16;
   }
-}
-
-/** Returns whether `from … to` has a backslash. */
-export function hasEscape(from: usize, to: usize): bool {
-  for (let at = from; at < to; at++) if (load<u8>(at) == <u8>BACKSLASH) return true;
-  return false;
 }
 
 /** Returns the closing quote of the string whose text begins at `from`. */

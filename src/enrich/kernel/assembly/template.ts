@@ -42,6 +42,7 @@ import {
   OPENING_BRACE,
   OPENING_BRACKET,
   QUOTE,
+  skipBlanks,
 } from './ascii';
 import { addLine, flushBatch, isBatchFull, isLastLine, lastLineValue } from './batch';
 import { escapeEnd } from './escapes';
@@ -208,12 +209,6 @@ function isScalarByte(byte: u32): bool {
   );
 }
 
-/** Returns the first byte at an address or after it that is not blank. */
-function afterBlanks(at: usize): usize {
-  while (isBlank(load<u8>(at))) at++;
-  return at;
-}
-
 /** Makes entries of a valid line. Returns whether that was possible. */
 function addEntries(start: usize): bool {
   let text = start;
@@ -223,7 +218,7 @@ function addEntries(start: usize): bool {
     if (byte == terminator) return addText(text, at + 1, END);
     if (byte == QUOTE) {
       const close = closingQuote(at + 1);
-      const next = afterBlanks(close + 1);
+      const next = skipBlanks(close + 1);
       // A key is part of the fixed text.
       if (load<u8>(next) != <u8>COLON) {
         if (!addText(text, at + 1, STRING)) return false;
@@ -280,7 +275,7 @@ export function addTemplate(start: usize, end: usize): void {
   let close = end - 1;
   while (load<u8>(close) != <u8>CLOSING_BRACE) close--;
   const last = templateEnd - TEMPLATE_ENTRY_BYTES;
-  store<u32>(last, <u32>(afterBlanks(start) - start), TEMPLATE_OPEN_DISTANCE);
+  store<u32>(last, <u32>(skipBlanks(start) - start), TEMPLATE_OPEN_DISTANCE);
   store<u32>(last, <u32>(end - close), TEMPLATE_CLOSE_DISTANCE);
   if (added != template) join(added);
 }

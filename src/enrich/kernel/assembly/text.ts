@@ -12,23 +12,15 @@
  */
 import { IPV4, IPV6, NO_ADDRESS, parseAddress, parseSpan, SPAN_END, storeSpan, textEnd, textStart } from './address';
 import { FOUND, LOCATED_IS_RANGE_END, ROLE_CLIENT, ROLE_NEVER, ROLE_OWN, ROLE_UNNAMED, ROLE_UNTRUSTED, SPAN_BYTES } from '../abi';
-import { BACKSLASH, CASE_BIT, COLON, DOT, MINUS, OPENING_BRACKET, QUOTE, SPACE, ZERO } from './ascii';
+import { BACKSLASH, CASE_BIT, COLON, DOT, EQUALS, ESCAPE, GREATER, isDigit, LETTER_A, LETTER_U, MINUS, OPENING_BRACKET, OPENING_PARENTHESIS, QUOTE, SLASH, SPACE, UNDERSCORE, ZERO } from './ascii';
 import { putLocated } from './locate';
 import { addCandidate } from './lookup';
 import { bits, equal, inRange, isWithin, VECTOR } from './masks';
 import { grammarOf, hasOwnLabel, hasRest, isForgeable, isParameter, machine, programOf, roleOf } from './roles';
 import { found, hasRoles, maxAddressLength } from './settings';
 
-const OPENING_PARENTHESIS: u8 = 40;
-const SLASH: u32 = 47;
-const EQUALS: u32 = 61;
-const GREATER: u32 = 62;
-const UNDERSCORE: u32 = 95;
-const LETTER_A: u32 = 97;
-const ESCAPE: u8 = 27;
 const LETTER_M: u32 = 109;
 const CAPITAL_K: u32 = 75;
-const LETTER_U: u8 = 117;
 const TILDE: u32 = 126;
 
 /** Longest port number in digits; shortest one after a dot, where one digit could be the end of a version. */
@@ -51,10 +43,6 @@ const VERSION_MASK: u64 = 0x00ff_ffff_ffff_ffff;
 const CASE_BITS: u64 = 0x2020_2020_2020_2020;
 /** Most separators between the word "version" and the version. */
 const VERSION_SEPARATORS: usize = 3;
-
-@inline function isDigit(byte: u32): bool {
-  return byte - ZERO < 10;
-}
 
 @inline function isHex(byte: u32): bool {
   return isDigit(byte) || (byte | 32) - LETTER_A < 6;
@@ -124,7 +112,7 @@ function isVersion(at: usize, start: usize): bool {
 
 /** Returns whether a port is at an address: a colon or parenthesis and a digit, or a slash and a number that ends the text in slashes. */
 function hasPort(at: usize): bool {
-  if (load<u8>(at) == <u8>COLON || load<u8>(at) == OPENING_PARENTHESIS) return isDigit(load<u8>(at + 1));
+  if (load<u8>(at) == <u8>COLON || load<u8>(at) == <u8>OPENING_PARENTHESIS) return isDigit(load<u8>(at + 1));
   if (load<u8>(at) != <u8>SLASH) return false;
   let end = at + 1;
   while (isDigit(load<u8>(end))) end++;
@@ -333,7 +321,7 @@ function afterColor(word: usize, end: usize, start: usize): usize {
   let from = word;
   while (from > start && isParameter(load<u8>(from - 1))) from--;
   if (from == start || load<u8>(from - 1) != <u8>OPENING_BRACKET) return word;
-  const isWhole = from > start + 1 && load<u8>(from - 2) == ESCAPE;
+  const isWhole = from > start + 1 && load<u8>(from - 2) == <u8>ESCAPE;
   return isWhole || letter == LETTER_M || letter == CAPITAL_K ? at + 1 : word;
 }
 
@@ -417,7 +405,7 @@ export function findAddress(start: usize, from: usize, close: usize): usize {
       }
       if (!isLong) continue;
       // What follows a backslash is an escape.
-      if (isHiding && word > start && load<u8>(word - 1) == <u8>BACKSLASH) word += load<u8>(word) == LETTER_U ? 5 : 1;
+      if (isHiding && word > start && load<u8>(word - 1) == <u8>BACKSLASH) word += load<u8>(word) == <u8>LETTER_U ? 5 : 1;
       familyFound = parseWord(afterColor(word, wordEnd, start), wordEnd, start);
       if (familyFound != NO_ADDRESS) return wordEnd;
     }
