@@ -208,7 +208,7 @@ export function isAtBeginning(start: usize, end: usize, close: usize): bool {
  * if it has a country: only a log's own label could be better. A short rest of the text is read faster than that is known.
  */
 export function isClient(start: usize, close: usize): bool {
-  if (textEnd + 2 * VECTOR > close) return false;
+  if (textEnd + VECTOR + VECTOR / 2 > close) return false;
   const grammar = grammarOf(programOf(start, close), close);
   if (textStart == machine) return false;
   const role = roleOf(textStart, textEnd, start, grammar);
