@@ -102,6 +102,35 @@ describe('servers', () => {
       if (existsSync(join(dir, 'nginx.pid'))) process.kill(Number(read('nginx.pid')), 'SIGQUIT');
     }
   });
+
+  testWith(
+    missingProgram('haproxy', 'haproxy', ['-v']),
+    'HAProxy is checked and started with the new map',
+    async () => {
+      const port = await freePort();
+      const main = join(dir, 'haproxy.cfg');
+      writeFileSync(
+        main,
+        `global\n  daemon\n  pidfile ${dir}/haproxy.pid\ndefaults\n  mode http\n  timeout client 5s\n  timeout server 5s\n  timeout connect 5s\n` +
+          `frontend f\n  bind 127.0.0.1:${port}\n  http-request return status 200 content-type text/plain lf-string "%[url_param(ip),map_ip(${dir}/map,-)]"\n`,
+      );
+      const start = `haproxy -f haproxy.cfg $(test -s haproxy.pid && echo -sf $(cat haproxy.pid))`;
+      const steps = [
+        { export: 'haproxy', output: 'map' },
+        { run: ['haproxy', '-c', '-f', main] },
+        { run: ['bash', '-c', start] },
+      ];
+      const answer = async () => (await fetch(`http://127.0.0.1:${port}/?ip=8.8.8.8`)).text();
+      try {
+        await build(steps);
+        await expect.poll(answer, { timeout: 10_000 }).toBe('DE');
+        await build(steps, 'FR');
+        await expect.poll(answer, { timeout: 10_000 }).toBe('FR');
+      } finally {
+        for (const pid of read('haproxy.pid').split('\n').filter(Boolean)) process.kill(Number(pid));
+      }
+    },
+  );
 });
 
 describe('steps after a publication', () => {

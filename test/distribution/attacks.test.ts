@@ -498,6 +498,12 @@ describe('mix-and-match', () => {
 });
 
 describe('files', () => {
+  it('targets of another snapshot are refused', async () => {
+    const scene = await Scene.withUpdate();
+    scene.serveCopy('attack', { 'metadata/3.targets.json': scene.metadata('2.targets.json') });
+    await scene.expectRefused('E_UNTRUSTED', /Expected (hash|length)/);
+  });
+
   const changes: [what: string, (content: Buffer) => Buffer, message: RegExp][] = [
     ['with a changed byte', (content) => content.fill(content[9]! ^ 1, 9, 10), /Expected hash/],
     ['that is too short', (content) => content.subarray(1), /Expected length/],

@@ -2,6 +2,8 @@
  * Each record for itself: the output of many records is that of each of them alone, one after the other, in every format and log, for
  * every split of the input and number of threads, by the command and by the library.
  */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { EnrichCounts } from '../../src/enrich/counts.js';
@@ -10,7 +12,9 @@ import { JsonDocument } from '../../src/enrich/formats/document.js';
 import { knownLogs } from '../../src/enrich/known-logs.js';
 import { AddressLocator, type RecordsListener } from '../../src/enrich/locate.js';
 import { type InputOptions, parseEnrichOptions, type RequestedOptions } from '../../src/enrich/options.js';
+import { CountrySummary } from '../../src/enrich/query.js';
 import { chunkedSource, cut } from '../support/chunks.js';
+import { ipatlas } from '../support/in-process.js';
 import { logSamples } from '../support/log-samples.js';
 import { releaseForTests } from '../support/open-release.js';
 import { runEngine } from '../support/run-engine.js';
@@ -322,5 +326,39 @@ describe.each([...Object.entries(FORMATS), ...LOGS])('%s', (_, sample) => {
       ),
       { numRuns: RUNS },
     );
+  });
+
+  it('has the output of each record alone from the command', async () => {
+    const path = join(release.dataDir, 'input');
+    const cells = records.map((text) => text.split(/(?<=[ \t,])/));
+    const short = cells.flatMap((texts) => [texts.join(''), texts[0]!.trimEnd()]);
+    const all = (terminator === ',' ? records : short).filter((text) => isRecord(sample, text));
+    const [first = ''] = heads;
+    const end = terminator === ',' ? '' : terminator;
+    const input = first + all.map((text) => text + end).join(terminator === ',' ? ',' : '') + tail;
+    writeFileSync(path, input, 'latin1');
+    const flags = Object.entries(requested).flatMap(([name, value]) => {
+      if (name === 'header') return ['--no-header'];
+      return value === true ? [`--${name}`] : [value].flat().flatMap((one) => [`--${name}`, String(one)]);
+    });
+    const args = ['enrich', '--none-ok', path, '--data', release.dataDir, '--add', 'country_code,address', ...flags];
+    const { stdout, stderr, code } = await ipatlas([...args, '--jobs', '1']);
+    expect(code, stderr).toBe(0);
+    const alone = await Promise.all(
+      all.map((text) => run(first + text + end + tail, options).then(({ output }) => output)),
+    );
+    const header = (await run(first + tail, options)).output;
+    const body = (text: string): string => text.slice(header.length - tail.length, text.length - tail.length);
+    const bodies = alone.map(body).join(terminator === ',' ? ',' : '');
+    expect(stdout).toBe(header.slice(0, header.length - tail.length) + bodies + tail);
+    // A log is read as its format.
+    if ('log' in requested) return;
+    const query = { kind: 'summarize', summary: new CountrySummary() } as const;
+    const queried = { ...options, add: [], query };
+    await run(input, queried);
+    const expected = new CountrySummary();
+    for (const text of all)
+      await run(first + text + end + tail, { ...queried, query: { ...query, summary: expected } });
+    expect(query.summary.byCountry()).toEqual(expected.byCountry());
   });
 });
