@@ -401,7 +401,7 @@ export function startLines(count: u32): void {
   searchedTo = load<u32>(lines + <usize>(count - 1) * LINE_BYTES, LINE_END);
 }
 
-/** Must be called after the last line that was searched. */
+/** Ends the batch, after the last line that was searched. */
 export function endLines(): void {
   prepareSpans(spans);
   setGap();
@@ -410,7 +410,7 @@ export function endLines(): void {
 @external('env', 'encrypt')
 declare function encrypt(addresses: usize, count: u32): void;
 
-/** Looks the addresses of the spans from the first one on up. */
+/** Looks up the addresses of the spans, from the first one on. */
 function lookUpSpans(first: usize): void {
   startQueries();
   const values = inlineValues + (((first - spans) / SPAN_BYTES) << 2);

@@ -38,12 +38,13 @@ const AT: u32 = 64;
 const NAME_LENGTH: usize = 40;
 const PUNCTUATION: usize = 8;
 const WORD_LENGTH: usize = 64;
-/** A label that is kept: its length; its role, and its grammar; whether a digit is before it; its text, at the end. How many bits the numbers of labels have. */
+// A label that is kept: its length; its role and its grammar; whether a digit is before it; its text, at the end.
 const LABEL_LENGTH: usize = 0;
 const LABEL_ROLE: usize = 4;
 const LABEL_GRAMMAR: usize = 8;
 const LABEL_DIGIT: usize = 12;
 const LABEL_TEXT: usize = 16;
+/** Spreads the four bytes before an address over the places of labels. */
 const LABEL_FACTOR: u32 = 0x9e37_79b1;
 /** FNV-1a, 32 bits. */
 const HASH_START: u32 = 0x811c_9dc5;
