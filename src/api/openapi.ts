@@ -102,7 +102,9 @@ const PATH_PARAMETERS = {
 };
 
 const INCLUDE_PARAMETER = {
-  ...{ name: 'include', in: 'query', required: false },
+  name: 'include',
+  in: 'query',
+  required: false,
   description:
     'Further members of each result: who announces the address (`asn`, `as_name`), the largest block around it with the same result (`network`), the code of the continent, whether the country is in the European Economic Area (`is_eea`), and what kind of network it is (`anycast`, `kind`, `operator`).',
   style: 'form',
@@ -117,7 +119,9 @@ function includeObject(labels: readonly string[]): object {
 }
 
 const DAY_PARAMETER = {
-  ...{ name: 'at', in: 'query', required: false },
+  name: 'at',
+  in: 'query',
+  required: false,
   description:
     'A day (UTC), whose answers are wanted: those of the release that was current at its end, and the membership in the European Union of that day. By default those of now.',
   schema: { type: 'string', format: 'date' },
@@ -125,7 +129,9 @@ const DAY_PARAMETER = {
 };
 
 const LANGUAGE_PARAMETER = {
-  ...{ name: 'lang', in: 'query', required: false },
+  name: 'lang',
+  in: 'query',
+  required: false,
   description:
     "The language of the countries' names, a tag (BCP 47): those of CLDR in the server's version of Node. By default English.",
   schema: { type: 'string' },

@@ -446,7 +446,7 @@ export class KafkaWorker implements StreamWorker {
     const { events, release, areLines, setup } = this.#options;
     const { queue, flow, positions, committed } = session;
     const records = queue.splice(0, this.#limit);
-    // Behind the last record there may be markers of transactions.
+    // After the last record there may be markers of transactions.
     const ends = queue.length === 0 ? positions : records.map((one) => [one.partition, one.offset + 1n] as const);
     const newEnds = new Map([...ends].filter(([partition, end]) => end > 0n && end > committed.get(partition)!));
     if (newEnds.size === 0) return false;
