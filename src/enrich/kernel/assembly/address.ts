@@ -125,8 +125,10 @@ function parseIPv6(from: usize, to: usize): bool {
   const all = ((<u64>1) << length) - 1;
   const colons = positions(a, b, c, COLON) & all;
   const dots = positions(a, b, c, DOT) & all;
+  // Dots are after the last colon.
+  if (colons == 0 || (dots != 0 && ctz(dots) < 64 - clz(colons))) return false;
   const hex = bits(isHex(a), isHex(b), isHex(c)) & all;
-  if (colons == 0 || (hex | colons | dots) != all) return false;
+  if ((hex | colons | dots) != all) return false;
   // `::`, of which there is at most one, and groups of up to four digits.
   const gap = colons & (colons >> 1);
   const pairs = hex & (hex >> 1);
@@ -138,10 +140,8 @@ function parseIPv6(from: usize, to: usize): bool {
   let count = <u32>popcnt(ends);
   let tail: i64 = 0;
   if (dots != 0) {
-    // A dotted-decimal tail is the last two groups; no dot may be before it.
-    const start: usize = 64 - <usize>clz(colons);
-    if (<usize>ctz(dots) < start) return false;
-    tail = parseIPv4(from + start, to);
+    // A dotted-decimal tail is the last two groups.
+    tail = parseIPv4(from + 64 - <usize>clz(colons), to);
     if (tail < 0) return false;
     ends &= all;
     count++;

@@ -35,8 +35,8 @@ const IPV4_DOTS: u32 = 3;
 const IPV6_COLONS: u32 = 7;
 /** Most colons of a word with nothing but an address: one before it and one before a port. What has more are hardware addresses. */
 const MOST_COLONS: u32 = 9;
-/** The last bit of a mask. */
-const LAST: u64 = (<u64>1) << 63;
+/** Bytes before a mark that are looked at with it for the beginning of its word. */
+const BEFORE_MARK: usize = 24;
 /** The word "version" in small letters, and the bits that are compared: the last of 8 bytes is any. */
 const VERSION: u64 = 0x006e_6f69_7372_6576;
 const VERSION_MASK: u64 = 0x00ff_ffff_ffff_ffff;
@@ -358,57 +358,135 @@ function hasAddressMarks(word: usize, end: usize): bool {
   return isHiding && distance > LONGEST_WORD && (byte == MINUS || byte == UNDERSCORE);
 }
 
-/** Finds the first address of a text. Parameters and result are those of {@link queryNextAddress}. */
+/** Returns the places 2 to 4 after those of a mask; `last` is the same mask of the vector before. */
+@inline function after2To4(mask: u64, last: u64): u64 {
+  return (mask << 2) | (mask << 3) | (mask << 4) | (last >> 62) | (last >> 61) | (last >> 60);
+}
+
+/** Returns how many digits, dots and slashes are before an address, at most 16. */
+@inline function numbersBefore(at: usize): usize {
+  const others = ~<u32>i8x16.bitmask(isWithin(v128.load(at - 16), DOT, 12));
+  return <usize>clz(others << 16 | 0x8000);
+}
+
+/** Returns whether a colon is after another one or a group, or before a group. */
+@inline function isBesideGroup(colon: usize): bool {
+  if (load<u8>(colon - 1) != <u8>COLON) return true;
+  const before: u32 = load<u8>(colon - 2);
+  return before == COLON || isHex(before) || isHex(load<u8>(colon + 1));
+}
+
+/** Parses a word of which it is known that numbers and dots are before a dot. Most have nothing else, or a port. */
+@inline function parseNumbers(dot: usize, word: usize, end: usize, start: usize): u32 {
+  const digits = <u32>i8x16.bitmask(isWithin(v128.load(dot + 1), ZERO, 10));
+  const count = ctz(~digits);
+  const to = dot + 1 + <usize>count;
+  const port = end - to - 1;
+  if (end == to || (load<u8>(to) == <u8>COLON && port <= PORT_DIGITS && <usize>ctz(~(digits >> (count + 1))) == port)) {
+    if (parseAddress(word, to) == IPV4) return takesAll || isTaken(word, word, start) ? IPV4 : NO_ADDRESS;
+  }
+  return parseWord(word, end, start);
+}
+
+// Where the search goes on after the address that was found last: the end of its word, the next vector, the marks of this one that are
+// left, and what the marks of the next one depend on.
+let resumeAt: usize = 0;
+let resumeVector: usize = 0;
+let resumeMarks: u64 = 0;
+let resumeDots: u64 = 0;
+let resumeSeconds: u64 = 0;
+let resumeColons: u64 = 0;
+
+/**
+ * Finds the first address of a text. Parameters and result are those of {@link queryNextAddress}.
+ *
+ * Marks are the third dot of an IPv4 address, with one to three bytes between dots, the second of two colons in a row, and colons near
+ * others if there are seven in two vectors. Other words are not looked at.
+ */
 export function findAddress(start: usize, from: usize, close: usize): usize {
+  let vector = from;
+  let marks: u64 = 0;
+  let dots: u64 = 0;
+  let seconds: u64 = 0;
+  let colons: u64 = 0;
   let wordEnd = from;
-  for (let vector = from; vector < close; vector += VECTOR) {
-    const a = v128.load(vector);
-    const b = v128.load(vector, 16);
-    const c = v128.load(vector, 32);
-    const d = v128.load(vector, 48);
-    const bit = i8x16.splat(<i8>CASE_BIT);
-    const colons = equal(a, b, c, d, COLON);
-    const digits = inRange(a, b, c, d, ZERO, 10);
-    const parts = colons | digits | inRange(v128.or(a, bit), v128.or(b, bit), v128.or(c, bit), v128.or(d, bit), LETTER_A, 6);
-    // Every address has a dot between two digits, or a colon between two digits or colons. Those at the edges are always looked at.
-    const dots = equal(a, b, c, d, DOT) & ((digits << 1) | 1) & ((digits >> 1) | LAST);
-    let marks = dots | (colons & ((parts << 1) | 1) & ((parts >> 1) | LAST));
-    const size = close - vector;
-    if (size < VECTOR) marks &= ((<u64>1) << <u64>size) - 1;
-    if (marks == 0) continue;
-    let others = ~bits(isWord(a), isWord(b), isWord(c), isWord(d));
-    if (size < VECTOR) others |= <u64>-1 << <u64>size;
-    for (; marks != 0; marks &= marks - 1) {
-      const mark = marks & (0 - marks);
-      const at = vector + <usize>ctz(marks);
-      if (at < wordEnd) continue;
-      const before = others & (mark - 1);
-      const after = others & ~(mark - 1);
-      let word = vector + 64 - <usize>clz(before);
-      let isLong = true;
-      // Most words are in one vector, and most of those with colons are times.
-      if (after != 0 && (before != 0 || vector == start)) {
-        wordEnd = vector + <usize>ctz(after);
-        const inside = ((after & (0 - after)) - 1) & (before == 0 ? <u64>-1 : ~(<u64>-1 >> clz(before)));
-        const ownColons = colons & inside;
-        const count = popcnt(ownColons);
-        const isNumbers = count > MOST_COLONS && (inside & ~parts) == 0;
-        isLong = popcnt(dots & inside) >= IPV4_DOTS || (count >= IPV6_COLONS && !isNumbers) || (ownColons & (ownColons >> 1)) != 0;
-      } else {
-        word = at;
-        while (word > start && !isWordEnd(load<u8>(word - 1), at - word)) word--;
-        wordEnd = at;
-        if (isHiding && at < knownEnd) wordEnd = knownEnd;
-        while (wordEnd < close && !isWordEnd(load<u8>(wordEnd), wordEnd - at)) wordEnd++;
-        knownEnd = wordEnd;
-        isLong = hasAddressMarks(word, wordEnd);
+  if (from == resumeAt && from != start) {
+    vector = resumeVector;
+    marks = resumeMarks;
+    dots = resumeDots;
+    seconds = resumeSeconds;
+    colons = resumeColons;
+  }
+  while (true) {
+    while (marks == 0) {
+      if (vector >= close) return 0;
+      const a = v128.load(vector);
+      const b = v128.load(vector, 16);
+      const c = v128.load(vector, 32);
+      const d = v128.load(vector, 48);
+      const lastDots = dots;
+      const lastSeconds = seconds;
+      const lastColons = colons;
+      dots = equal(a, b, c, d, DOT);
+      colons = equal(a, b, c, d, COLON);
+      seconds = dots & after2To4(dots, lastDots);
+      marks = (seconds & after2To4(seconds, lastSeconds)) | (colons & ((colons << 1) | (lastColons >> 63)));
+      if (<u32>(popcnt(colons) + popcnt(lastColons)) >= IPV6_COLONS) {
+        marks |= colons & (after2To4(colons, lastColons) | (colons << 5) | (lastColons >> 59));
       }
-      if (!isLong) continue;
-      // What follows a backslash is an escape.
-      if (isHiding && word > start && load<u8>(word - 1) == <u8>BACKSLASH) word += load<u8>(word) == <u8>LETTER_U ? 5 : 1;
-      familyFound = parseWord(afterColor(word, wordEnd, start), wordEnd, start);
-      if (familyFound != NO_ADDRESS) return wordEnd;
+      if (close - vector < VECTOR) marks &= ((<u64>1) << <u64>(close - vector)) - 1;
+      vector += VECTOR;
     }
+    const at = vector - VECTOR + <usize>ctz(marks);
+    marks &= marks - 1;
+    if (at < wordEnd) continue;
+    const isDot = load<u8>(at) == <u8>DOT;
+    const numbers = numbersBefore(at);
+    if (isDot ? numbers < 5 || !isDigit(load<u8>(at + 1)) : !isBesideGroup(at)) continue;
+    // Most words are in one vector.
+    const first = at - BEFORE_MARK;
+    const a = v128.load(first);
+    const b = v128.load(first, 16);
+    const c = v128.load(first, 32);
+    const d = v128.load(first, 48);
+    let others = ~bits(isWord(a), isWord(b), isWord(c), isWord(d));
+    if (start > first) others |= ((<u64>1) << <u64>(start - first)) - 1;
+    if (close - first < VECTOR) others |= <u64>-1 << <u64>(close - first);
+    const before = others & (((<u64>1) << BEFORE_MARK) - 1);
+    const after = others & (<u64>-1 << BEFORE_MARK);
+    let word = first + 64 - <usize>clz(before);
+    wordEnd = first + <usize>ctz(after);
+    if (before != 0 && after != 0) {
+      if (!isDot) {
+        const inside = ((after & (0 - after)) - 1) & ~(<u64>-1 >> clz(before));
+        const own = equal(a, b, c, d, COLON) & inside;
+        const count = <u32>popcnt(own);
+        const bit = i8x16.splat(<i8>CASE_BIT);
+        const letters = inRange(v128.or(a, bit), v128.or(b, bit), v128.or(c, bit), v128.or(d, bit), LETTER_A, 6);
+        const isNumbers = count > MOST_COLONS && (inside & ~(letters | inRange(a, b, c, d, ZERO, 11))) == 0;
+        const isLong = (count >= IPV6_COLONS && !isNumbers) || (own & (own >> 1)) != 0;
+        if (!isLong && <u32>popcnt(equal(a, b, c, d, DOT) & inside) < IPV4_DOTS) continue;
+      }
+    } else {
+      while (before == 0 && word > start && !isWordEnd(load<u8>(word - 1), at - word)) word--;
+      // A name that ends in minus signs is no part of an address that is hidden.
+      while (isHiding && (load<u8>(word) == <u8>MINUS || load<u8>(word) == <u8>UNDERSCORE)) word++;
+      if (isHiding && at < knownEnd) wordEnd = knownEnd;
+      while (after == 0 && wordEnd < close && !isWordEnd(load<u8>(wordEnd), wordEnd - at)) wordEnd++;
+      knownEnd = wordEnd;
+      if (!isDot && !hasAddressMarks(word, wordEnd)) continue;
+    }
+    // What follows a backslash is an escape.
+    if (isHiding && word > start && load<u8>(word - 1) == <u8>BACKSLASH) word += load<u8>(word) == <u8>LETTER_U ? 5 : 1;
+    familyFound = isDot && word >= at - numbers ? parseNumbers(at, word, wordEnd, start) : parseWord(afterColor(word, wordEnd, start), wordEnd, start);
+    if (familyFound == NO_ADDRESS) continue;
+    resumeAt = wordEnd;
+    resumeVector = vector;
+    resumeMarks = marks;
+    resumeDots = dots;
+    resumeSeconds = seconds;
+    resumeColons = colons;
+    return wordEnd;
   }
   return 0;
 }
