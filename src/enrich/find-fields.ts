@@ -564,7 +564,7 @@ function checkHeader(
  * @param text without a byte order mark
  * @param isWhole whether the last line of the text is complete
  * @param name of the input, for messages
- * @returns undefined if nothing is found, or nothing is to be found: JSON lines with an address at `ip`
+ * @returns undefined if nothing is found, or nothing is to be found in JSON lines with an address at `ip`; null if it is where flags say
  * @throws AtlasError E_BAD_INPUT for JSON that no format reads, and for a table without records
  */
 export function findFields(
@@ -573,7 +573,7 @@ export function findFields(
   given: ExplicitFlags,
   names: AddressNames,
   name = 'the input',
-): DetectedFields | undefined {
+): DetectedFields | null | undefined {
   const found = findAny(text, isWhole, given, names, name);
   if (found === undefined) return undefined;
   if (given.field !== undefined) {
@@ -589,7 +589,7 @@ export function findFields(
     return hasField ? { ...found, ...own } : undefined;
   }
   const isAsToday = given.format === found.format && found.items === undefined && found.header !== false;
-  return isAsToday && [...(found.field ?? []), ...found.others].includes('ip') ? undefined : found;
+  return isAsToday && [...(found.field ?? []), ...found.others].includes('ip') ? null : found;
 }
 
 /** Most lines that are inspected. */

@@ -5,7 +5,7 @@ import { addressNames } from '../../src/enrich/known-logs.js';
 
 const find = (text: string, given = {}) => {
   const found = findFields(text, true, given, addressNames());
-  return found && flagsOf(found);
+  return found ? flagsOf(found) : undefined;
 };
 
 describe('findFields', () => {

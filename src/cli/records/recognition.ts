@@ -14,7 +14,9 @@ import { flagOf, logsOf, requestedOptions } from './flags.js';
 const FIRST_LINE_WAIT_MS = 50;
 
 /** Returns a function that finds what the flags do not say. */
-function finderOf(values: OptionValues): (text: string, isWhole: boolean, name: string) => DetectedFields | undefined {
+function finderOf(
+  values: OptionValues,
+): (text: string, isWhole: boolean, name: string) => DetectedFields | null | undefined {
   const { format, delimiter, lenient, field } = requestedOptions(values);
   const specs = field as string[] | undefined;
   const given = { format, delimiter, lenient, field: specs?.map((spec) => splitSpec(spec).path) };

@@ -26,8 +26,8 @@ export interface DetectionPlan {
   takesJson: boolean;
   /** @param isWhole whether the last line of the text is complete */
   recognize(name: string, text: string, isWhole: boolean): DetectedLog | undefined;
-  /** Finds what no flag says in an input that is no log by name; undefined if that is not wanted. */
-  find?: ((text: string, isWhole: boolean, name: string) => DetectedFields | undefined) | undefined;
+  /** Finds what no flag says in an input that is no log by name, see `findFields`; undefined if that is not wanted. */
+  find?: ((text: string, isWhole: boolean, name: string) => DetectedFields | null | undefined) | undefined;
   /** Resolves when a pipe has been waited for long enough. */
   patience(): Promise<void>;
   /** The flags for public addresses, if the field of an input has private ones only. */
@@ -319,13 +319,13 @@ async function guessInput(
   const isCut = startsAsJson && length >= MAX_HEAD_BYTES && !/[}\]]\s*$/.test(line!);
   try {
     const found = find(sample, isWhole, head.source.name);
-    if (found !== undefined || !isCut) return found;
+    if (found !== undefined || !isCut) return found ?? undefined;
   } catch (error) {
     if (!isCut) throw error;
   }
   // The first value of a document may be larger than what else is inspected.
   await head.readFirst(() => true, guess.patience);
-  return find(head.text, head.isAll, head.source.name);
+  return find(head.text, head.isAll, head.source.name) ?? undefined;
 }
 
 /** A source, and what it was recognized as. */
