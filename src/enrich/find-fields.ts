@@ -291,6 +291,8 @@ function findInJson(text: string, lines: readonly string[], name: string, given:
   if (takes('jsonl') && isLines) {
     // Such lines have a result without a guess; that others have none is no reason for another field.
     if (objects.some((one) => hasDefault(one, given))) return undefined;
+    // Several lines have their addresses where flags say.
+    if (given.field !== undefined && objects.length > 1) return undefined;
     const found = findInObjects(objects, names);
     const isLine = objects.length > 1 || (found !== undefined && isOfRecord(found, names));
     const document = isLine || !takes('json') ? undefined : findInDocument(objects[0], names, given);

@@ -279,18 +279,6 @@ export function queryFrom(value: usize, start: usize, end: usize, close: usize):
   }
 }
 
-/**
- * Adds the first address of a text as a candidate for the value of its line.
- *
- * @param start the beginning of the line; @param from where the search before has ended; @param close the end of the line's text
- * @returns where the search goes on, or 0 if there was no address
- */
-export function queryNextAddress(value: usize, start: usize, from: usize, close: usize): usize {
-  const end = findAddress(start, from, close);
-  if (end != 0) addCandidate(value, familyFound);
-  return end;
-}
-
 /** Locates the addresses of a text, each with its own role. */
 export function locateText(start: usize, close: usize): void {
   let grammar: usize = 0;
@@ -398,7 +386,10 @@ let resumeSeconds: u64 = 0;
 let resumeColons: u64 = 0;
 
 /**
- * Finds the first address of a text. Parameters and result are those of {@link queryNextAddress}.
+ * Finds the next address of a text.
+ *
+ * @param start the beginning of the text; @param from where the search before has ended; @param close the end of the text
+ * @returns the end of its word, where the search goes on; 0 if there was no address
  *
  * Marks are the third dot of an IPv4 address, with one to three bytes between dots, the second of two colons in a row, and colons near
  * others if there are seven in two vectors. Other words are not looked at.

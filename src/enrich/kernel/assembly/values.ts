@@ -1,5 +1,5 @@
 /** Looks up the values of the lines of a batch, which batch.ts has collected: their offsets are replaced by their records. */
-import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_PAIRS, FORMAT_TABLE, FORMAT_TEXT, HIDE_INLINE, LINE_BYTES, QUOTES_NONE } from '../abi';
+import { FORMAT_COMBINED, FORMAT_JSON, FORMAT_PAIRS, FORMAT_TABLE, FORMAT_TEXT, HIDE_INLINE, LINE_BYTES, PICK_FIRST, QUOTES_NONE } from '../abi';
 import { isBlank, NEWLINE, QUOTE, SPACE } from './ascii';
 import { stateOfLine } from './dates';
 import { findElement, hasSeveralValues, hasStepsInto, queryElements } from './elements';
@@ -7,9 +7,9 @@ import { endLine, endLines, hideQueried, hideTextLines, spansEnd, startLines } f
 import { longestText, parseText } from './lenient';
 import { valueEnd } from './pairs';
 import { addCandidate, isSettled, parseString, queryValue, resolveQueries, setState, startQueries } from './lookup';
-import { delimiter, fieldCount, format, hasRoles, hasSteps, hides, isLenient, lines, locates, maxLenientBytes, others, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
+import { delimiter, fieldCount, format, hasRoles, hasSteps, hides, isLenient, lines, locates, maxLenientBytes, others, pick, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
 import { closingQuote, setSource, unescape } from './strings';
-import { familyFound, findAddress, isAtBeginning, isClient, queryAddresses, queryFrom, queryNextAddress } from './text';
+import { familyFound, findAddress, isAtBeginning, isClient, queryAddresses, queryFrom } from './text';
 
 // What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
 // its text; the end of its input; the opening quote of the first member that is replaced, and how many are.
@@ -67,11 +67,11 @@ export function queryStringText(value: usize, at: usize): bool {
   return close != 0 && searchText(value, scratch, close);
 }
 
-/** Adds the addresses in a text as candidates for a value. Returns whether there are some. */
-@inline function searchText(value: usize, start: usize, close: usize): bool {
+/** Adds the addresses in a text that may count as candidates for a value: without roles, the first or the last one does. */
+function searchText(value: usize, start: usize, close: usize): bool {
   if (hasRoles) return queryAddresses(value, start, close);
-  const first = queryNextAddress(value, start, start, close);
-  for (let from = first; from != 0; ) from = queryNextAddress(value, start, from, close);
+  const first = findAddress(start, start, close);
+  for (let end = first; end != 0; end = pick == PICK_FIRST ? 0 : findAddress(start, end, close)) addCandidate(value, familyFound);
   return first != 0;
 }
 
@@ -177,57 +177,44 @@ function queryOthers(value: usize, field: u32, first: usize, close: usize): void
 }
 
 /**
- * Looks up the addresses in free text: of each line the first one, then, of the lines whose address is not settled (by default: has
- * no country), the next one, until there is none. `LINE_OPEN` is where a line is searched on, or 0.
+ * Looks up the addresses in free text. With roles, all addresses of a line must be known to choose one, but the rest of a line is not
+ * read if its first address has a country and is at the beginning, or has the label of a client. `LINE_OPEN` is the end of such an
+ * address, or 0.
  */
 function lookUpText(count: u32): void {
-  for (let i: u32 = 0; i < count; i++) store<u32>(values + (<usize>i << 2), recordCount + 1);
-  // With roles, all addresses of a line must be known to choose one.
-  if (hasRoles) {
-    startQueries();
-    for (let i: u32 = 0; i < count; i++) {
-      const line = lines + <usize>i * LINE_BYTES;
-      const start: usize = load<u32>(line, LINE_START);
-      const close: usize = load<u32>(line, LINE_CLOSE);
-      const value = values + (<usize>i << 2);
-      const end = findAddress(start, start, close);
-      // The rest of the line is not read if the first address has a country and is at the beginning, or has the label of a client.
-      const isFirst = end != 0 && (isAtBeginning(start, end, close) || isClient(start, close));
-      if (isFirst) addCandidate(value, familyFound);
-      else if (end != 0) queryFrom(value, start, end, close);
-      store<u32>(line, isFirst ? <u32>end : 0, LINE_OPEN);
+  startQueries();
+  for (let i: u32 = 0; i < count; i++) {
+    const line = lines + <usize>i * LINE_BYTES;
+    const start: usize = load<u32>(line, LINE_START);
+    const close: usize = load<u32>(line, LINE_CLOSE);
+    const value = values + (<usize>i << 2);
+    store<u32>(value, recordCount + 1);
+    store<u32>(line, 0, LINE_OPEN);
+    if (!hasRoles) {
+      searchText(value, start, close);
+      continue;
     }
-    resolveQueries();
-    startQueries();
-    for (let i: u32 = 0; i < count; i++) {
-      const line = lines + <usize>i * LINE_BYTES;
-      const value = values + (<usize>i << 2);
-      const end: usize = load<u32>(line, LINE_OPEN);
-      if (end == 0 || isSettled(load<u32>(value))) continue;
-      const start: usize = load<u32>(line, LINE_START);
-      const close: usize = load<u32>(line, LINE_CLOSE);
-      if (findAddress(start, end, close) == 0) continue;
-      store<u32>(value, recordCount + 1);
-      queryAddresses(value, start, close);
-    }
-    resolveQueries();
-    return;
+    const end = findAddress(start, start, close);
+    if (end == 0) continue;
+    if (isAtBeginning(start, end, close) || isClient(start, close)) {
+      addCandidate(value, familyFound);
+      store<u32>(line, <u32>end, LINE_OPEN);
+    } else queryFrom(value, start, end, close);
   }
-  let isDone = false;
-  while (!isDone) {
-    isDone = true;
-    startQueries();
-    for (let i: u32 = 0; i < count; i++) {
-      const line = lines + <usize>i * LINE_BYTES;
-      const from: usize = load<u32>(line, LINE_OPEN);
-      const value = values + (<usize>i << 2);
-      if (from == 0 || isSettled(load<u32>(value))) continue;
-      const next = queryNextAddress(value, load<u32>(line, LINE_START), from, load<u32>(line, LINE_CLOSE));
-      store<u32>(line, <u32>next, LINE_OPEN);
-      if (next != 0) isDone = false;
-    }
-    resolveQueries();
+  resolveQueries();
+  startQueries();
+  for (let i: u32 = 0; i < count; i++) {
+    const line = lines + <usize>i * LINE_BYTES;
+    const value = values + (<usize>i << 2);
+    const end: usize = load<u32>(line, LINE_OPEN);
+    if (end == 0 || isSettled(load<u32>(value))) continue;
+    const start: usize = load<u32>(line, LINE_START);
+    const close: usize = load<u32>(line, LINE_CLOSE);
+    if (findAddress(start, end, close) == 0) continue;
+    store<u32>(value, recordCount + 1);
+    queryAddresses(value, start, close);
   }
+  resolveQueries();
 }
 
 /** Replaces the value offsets of lines with queries. Inlined twice, because a loop in which the format decides is slower. Result as of `lookUpValues`. */
