@@ -432,7 +432,7 @@ function placeHiding(plan: MemoryPlan, options: EnrichOptions, longestInsert: nu
   }
   if (redaction === undefined) return {};
   const [cut4, cut6] = redaction.widths;
-  const { table } = placeTexts(plan, [emptyValue(input), DROPPED]);
+  const { table } = placeTexts(plan, [emptyValue(input), DROPPED, '0']);
   return {
     hides: HIDES[redaction.how],
     hidesAll: Number(redaction.isOfAll),
@@ -441,6 +441,7 @@ function placeHiding(plan: MemoryPlan, options: EnrichOptions, longestInsert: nu
     growth: growthOf(options),
     emptyText: table,
     foundText: table + abi.TEXT_BYTES,
+    zeroText: table + 2 * abi.TEXT_BYTES,
   };
 }
 

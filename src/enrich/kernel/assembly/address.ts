@@ -20,25 +20,22 @@ export let textStart: usize = 0;
 export let textEnd: usize = 0;
 
 /** If it is in dotted decimals only and addresses can be hidden, the byte after its last dot; otherwise 0. */
-let lastPart: usize = 0;
+export let lastPart: usize = 0;
 
-// A span of the input that is an address: its first byte and its end; the family of the address; whether hide.ts drops it with the value
-// that it is, or how much of its text is before the last dot; the halves of the address.
+// A span of the input that is an address: its first byte and its end; the text that hide.ts puts in its place, or 0 if that is made of
+// the address: of its family and its halves.
 export const SPAN_START: usize = 0;
 export const SPAN_END: usize = 4;
-export const SPAN_FAMILY: usize = 8;
-export const SPAN_KEPT: usize = 12;
-/** `SPAN_KEPT` of a value that is dropped. */
-export const DROPPED: u32 = 0xffff_ffff;
+export const SPAN_TEXT: usize = 8;
+export const SPAN_FAMILY: usize = 12;
 export const SPAN_HIGH: usize = 16;
 export const SPAN_LOW: usize = 24;
 
-/** Writes a span with the address that was parsed last. @param isDropped whether the span is a value that is dropped */
-@inline export function storeSpan(span: usize, start: usize, end: usize, family: u32, isDropped: bool = false): void {
+/** Writes a span with the address that was parsed last. */
+@inline export function storeSpan(span: usize, start: usize, end: usize, family: u32): void {
   store<u32>(span, <u32>start, SPAN_START);
   store<u32>(span, <u32>end, SPAN_END);
   store<u32>(span, family, SPAN_FAMILY);
-  store<u32>(span, isDropped ? DROPPED : lastPart != 0 && start == textStart ? <u32>(lastPart - start) : 0, SPAN_KEPT);
   store<u64>(span, high, SPAN_HIGH);
   store<u64>(span, low, SPAN_LOW);
 }

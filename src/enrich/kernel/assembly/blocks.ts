@@ -79,59 +79,71 @@ export function putIPv4(address: u32): void {
   setOutputEnd(to - 1);
 }
 
-/** Returns whether a group of an IPv6 address is zero, of the four in a half. */
-@inline function hasZeroGroup(half: u64): bool {
-  return ((half - 0x0001_0001_0001_0001) & ~half & 0x8000_8000_8000_8000) != 0;
+/** Reverses the bytes of each half of an address: its halves become its 16 bytes in their order, and the other way round. */
+@inline export function reverseHalves(halves: v128): v128 {
+  return i8x16.shuffle(halves, halves, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8);
 }
 
-/** Returns the hexadecimal digits of half an IPv6 address. */
-@inline function hexDigits(half: u64): v128 {
-  const bytes = i64x2.splat(<i64>bswap<u64>(half));
-  const nibble = i8x16.splat(15);
-  const highs = v128.and(i16x8.shr_u(bytes, 4), nibble);
-  const nibbles = i8x16.shuffle(highs, v128.and(bytes, nibble), 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-  return i8x16.swizzle(i8x16(48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 97, 98, 99, 100, 101, 102), nibbles);
+@inline export function vectorOf(high: u64, low: u64): v128 {
+  return i64x2.replace_lane(i64x2.splat(<i64>high), 1, <i64>low);
+}
+
+/** Returns the text of hexadecimal digits, one in each byte. */
+@inline function hexText(digits: v128): v128 {
+  return i8x16.swizzle(i8x16(48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 97, 98, 99, 100, 101, 102), digits);
+}
+
+/** Writes the first group of an address, or of its rest, and a colon. @param digits its four digits; @returns the end */
+@inline function writeGroup(to: usize, rest: u64, digits: usize): usize {
+  // Of leading zeros, the last digit stays.
+  const zeros = <usize>clz(rest | ((<u64>1) << 48)) >> 2;
+  store<u64>(to, (((<u64>COLON) << 32) | <u64>load<u32>(digits)) >> <u64>(zeros << 3));
+  return to + 5 - zeros;
+}
+
+/** Writes one of the groups, whose digits are in the scratch memory. */
+@inline function writeGroupAt(to: usize, high: u64, low: u64, i: u32): usize {
+  return writeGroup(to, (i < 4 ? high : low) << <u64>((i & 3) << 4), scratch + (<usize>i << 2));
+}
+
+@inline function writeGroups(to: usize, half: u64, digits: usize): usize {
+  to = writeGroup(to, half, digits);
+  to = writeGroup(to, half << 16, digits + 4);
+  to = writeGroup(to, half << 32, digits + 8);
+  return writeGroup(to, half << 48, digits + 12);
 }
 
 /** Puts out an IPv6 address in the form of RFC 5952. @param isDotted whether the last 32 bits are an IPv4 address */
 export function putIPv6(high: u64, low: u64, isDotted: bool): void {
   const count: u32 = isDotted ? 6 : 8;
-  // The longest run of zero groups, the first of equally long ones; a single one is not shortened.
-  let runAt: u32 = 8;
-  let runLength: u32 = 1;
-  if (hasZeroGroup(high) || hasZeroGroup(low)) {
-    let zeros: u32 = 0;
-    for (let i: u32 = 0; i < count; i++) {
-      zeros = groupOf(high, low, i) == 0 ? zeros + 1 : 0;
-      if (zeros <= runLength) continue;
-      runLength = zeros;
-      runAt = i + 1 - zeros;
-    }
-  }
+  const bytes = reverseHalves(vectorOf(high, low));
+  const nibble = i8x16.splat(15);
+  const highs = v128.and(i16x8.shr_u(bytes, 4), nibble);
+  const lows = v128.and(bytes, nibble);
   const digits = scratch;
-  v128.store(digits, hexDigits(high));
-  v128.store(digits, hexDigits(low), 16);
-  let to = outputEnd();
-  for (let i: u32 = 0; i < count; ) {
-    if (i == runAt) {
-      // A colon is after the group before it.
-      store<u16>(to, <u16>((COLON << 8) | COLON));
-      to += i == 0 ? 2 : 1;
-      i += runLength;
-      continue;
-    }
-    const zeros = (<u32>clz(groupOf(high, low, i) | 1) - 16) >> 2;
-    store<u64>(to, ((<u64>COLON << 32) | <u64>load<u32>(digits + (<usize>i << 2))) >> <u64>(zeros << 3));
-    to += 5 - zeros;
-    i++;
+  v128.store(digits, hexText(i8x16.shuffle(highs, lows, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)));
+  v128.store(digits, hexText(i8x16.shuffle(highs, lows, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)), 16);
+  // The longest run of zero groups, the first of equally long ones; a single one is not shortened.
+  let runAt: u32 = 0;
+  let runLength: u32 = 0;
+  let zeroGroups = <u32>i16x8.bitmask(i16x8.eq(bytes, i16x8.splat(0))) & ((1 << count) - 1);
+  for (; zeroGroups != 0; zeroGroups &= zeroGroups >> 1) {
+    runAt = ctz(zeroGroups);
+    runLength++;
   }
-  if (!isDotted && runAt + runLength != 8) to--;
+  let to = outputEnd();
+  if (runLength > 1) {
+    for (let i: u32 = 0; i < runAt; i++) to = writeGroupAt(to, high, low, i);
+    // A colon is after the group before it.
+    store<u16>(to, <u16>((COLON << 8) | COLON));
+    to += runAt == 0 ? 2 : 1;
+    for (let i = runAt + runLength; i < count; i++) to = writeGroupAt(to, high, low, i);
+    if (!isDotted && runAt + runLength != 8) to--;
+  } else if (isDotted) {
+    for (let i: u32 = 0; i < count; i++) to = writeGroupAt(to, high, low, i);
+  } else to = writeGroups(writeGroups(to, high, digits), low, digits + 16) - 1;
   setOutputEnd(to);
   if (isDotted) putIPv4(<u32>low);
-}
-
-@inline function groupOf(high: u64, low: u64, i: u32): u32 {
-  return <u32>((i < 4 ? high : low) >> <u64>(48 - 16 * (i & 3))) & 0xffff;
 }
 
 /** Puts out the block of an address that was kept. */

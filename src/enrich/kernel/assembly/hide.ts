@@ -20,10 +20,10 @@ import {
   QUOTES_NONE,
   SPAN_BYTES,
 } from '../abi';
-import { DROPPED, high, IPV4, NO_ADDRESS, parseAddress, SPAN_END, SPAN_FAMILY, SPAN_HIGH, SPAN_KEPT, SPAN_LOW, SPAN_START, storeSpan, textEnd, textStart } from './address';
+import { high, IPV4, lastPart, NO_ADDRESS, parseAddress, SPAN_END, SPAN_FAMILY, SPAN_HIGH, SPAN_LOW, SPAN_START, SPAN_TEXT, storeSpan, textEnd, textStart } from './address';
 import { BACKSLASH, CASE_BIT, CLOSING_BRACKET, COLON, DOT, hexNumber, includes, LETTER_A, LETTER_U, MINUS, NEWLINE, OPENING_BRACE, OPENING_BRACKET, QUOTE, skipBlanks, SLASH, SPACE, TAB, UNDERSCORE, ZERO } from './ascii';
 import { countResult } from './batch';
-import { putIPv4, putIPv6 } from './blocks';
+import { putIPv4, putIPv6, reverseHalves, vectorOf } from './blocks';
 import { hasStepsInto, locateElements } from './elements';
 import { exactFamily } from './lenient';
 import { queryValue, resolveQueries, startQueries } from './lookup';
@@ -54,8 +54,9 @@ import {
   spansLimit,
   timelines,
   valueCount,
+  zeroText,
 } from './settings';
-import { copied, countHidden, countMissingField, countSearched, outputEnd, put, putByte, putInputTo, skipInputTo, setOutputEnd } from './slot';
+import { copied, countHidden, countMissingField, countSearched, outputEnd, put, putByte, putInputAndText, putInputTo, skipInputTo, setOutputEnd } from './slot';
 import { closingQuote, quoteOrBackslash, unescape } from './strings';
 import { familyFound, findAddress, setHiding } from './text';
 import { FORGOTTEN, LINE_CLOSE, LINE_END, LINE_REPLACED_COUNT, LINE_START } from './values';
@@ -80,6 +81,8 @@ export let gapAt: usize = usize.MAX_VALUE;
 /** Whether the value of a field can be an address that was parsed already; whether a line has no other addresses to hide. */
 let mayBeExact: bool = false;
 let hasFieldsOnly: bool = false;
+/** Whether three of the numbers of an IPv4 address stay. */
+let keepsOctets: bool = false;
 
 /** Spans for which there is room besides those of the lines of a batch, for text. */
 const TEXT_SPANS: usize = 64;
@@ -92,6 +95,7 @@ export function startHiding(from: usize): void {
   searchedTo = from;
   mayBeExact = !searchesStrings && !hasSteps;
   hasFieldsOnly = format == FORMAT_TEXT || (!hidesAll && fieldCount + u32(timelines != 0) == valueCount);
+  keepsOctets = hides == HIDE_TRUNCATE && cut4 == OCTETS_WIDTH;
   setGap();
 }
 
@@ -101,23 +105,41 @@ export function startHiding(from: usize): void {
 }
 
 @inline function isFull(): bool {
-  return spansEnd == limit;
+  return spansEnd >= limit;
 }
 
-/** Adds a span. */
+/** Adds a span with the address that was parsed last. */
 function addSpan(start: usize, end: usize, family: u32): void {
-  if (isFull()) return;
-  storeSpan(spansEnd, start, end, family);
-  spansEnd += SPAN_BYTES;
+  if (!isFull()) pushSpan(start, end, family, start == textStart, 0, foundText);
+}
+
+/**
+ * Adds a span where there is room.
+ *
+ * @param isPlain whether the address is written without escapes; @param quotes, dropped how much is around it, and what takes the place
+ *   of all if it is dropped
+ */
+@inline function pushSpan(start: usize, end: usize, family: u32, isPlain: bool, quotes: usize, dropped: usize): void {
+  const span = spansEnd;
+  spansEnd = span + SPAN_BYTES;
+  // Of most addresses that are truncated, all but the last number stays.
+  if (keepsOctets && isPlain && lastPart != 0) setSpan(span, lastPart, end, zeroText);
+  else if (isDropped(family, high)) setSpan(span, start - quotes, end + quotes, dropped);
+  else {
+    storeSpan(span, start, end, family);
+    store<u32>(span, 0, SPAN_TEXT);
+  }
+}
+
+@inline function setSpan(span: usize, start: usize, end: usize, text: usize): void {
+  store<u32>(span, <u32>start, SPAN_START);
+  store<u32>(span, <u32>end, SPAN_END);
+  store<u32>(span, <u32>text, SPAN_TEXT);
 }
 
 /** Returns whether an address is dropped; truncation does so if the first half has an IPv4 address, as that of Teredo. */
 @inline function isDropped(family: u32, high: u64): bool {
   return hides == HIDE_DROP || (hides == HIDE_TRUNCATE && family != IPV4 && high >> 32 == TEREDO);
-}
-
-@inline function isSpanDropped(span: usize): bool {
-  return isDropped(load<u32>(span, SPAN_FAMILY), load<u64>(span, SPAN_HIGH));
 }
 
 /**
@@ -161,7 +183,11 @@ function hideValue(from: usize, to: usize, first: usize, end: usize, isField: bo
   if (spansEnd == before || !isSpanDropped(before)) return;
   if (family == NO_ADDRESS && !(isField && hides == HIDE_DROP)) return;
   spansEnd = before + SPAN_BYTES;
-  dropLast(first, end);
+  setSpan(before, first, end, emptyText);
+}
+
+@inline function isSpanDropped(span: usize): bool {
+  return hides <= <u32>HIDE_TRUNCATE && load<u32>(span, SPAN_TEXT) == <u32>foundText;
 }
 
 /** Returns whether a string has an escape of a byte that addresses have: `\u0031`. */
@@ -191,25 +217,17 @@ function hideString(quote: usize, isField: bool): void {
     const family = isShort ? parseAddress(scratch, scratch + length) : NO_ADDRESS;
     if (family != NO_ADDRESS) {
       addSpan(from, to, family);
-      if (isSpanDropped(before)) dropLast(quote, to + 1);
+      if (isSpanDropped(before)) setSpan(before, quote, to + 1, emptyText);
       return;
     }
     if (length >= 0) hideText(scratch, scratch + length, true);
     if (length >= 0 && spansEnd == before) return;
     spansEnd = before;
     addSpan(quote, to + 1, NO_ADDRESS);
-    dropLast(quote, to + 1);
+    setSpan(before, quote, to + 1, emptyText);
     return;
   }
   hideValue(from, to, quote, to + 1, isField);
-}
-
-/** Makes the last span the whole value. */
-@inline function dropLast(first: usize, end: usize): void {
-  const last = spansEnd - SPAN_BYTES;
-  store<u32>(last, <u32>first, SPAN_START);
-  store<u32>(last, <u32>end, SPAN_END);
-  store<u32>(last, DROPPED, SPAN_KEPT);
 }
 
 /** Adds the addresses of all strings in `from … to` but keys. */
@@ -255,12 +273,10 @@ function hideField(field: u32, at: usize, start: usize, close: usize, isKnown: b
  */
 @inline export function hideQueried(line: usize, field: u32, at: usize, hasAddress: bool, isJson: bool): void {
   // A copy without escapes is before all input.
-  const isExact = hasAddress && mayBeExact && exactFamily != NO_ADDRESS && textStart >= at && !isFull();
+  const isExact = hasAddress && mayBeExact && exactFamily != NO_ADDRESS && textStart >= at;
   if (isExact) {
-    const isWhole = isDropped(exactFamily, high);
-    const quotes = usize(isWhole && isJson);
-    storeSpan(spansEnd, textStart - quotes, textEnd + quotes, exactFamily, isWhole);
-    spansEnd += SPAN_BYTES;
+    // There is room for one span for each field after the limit.
+    pushSpan(textStart, textEnd, exactFamily, true, usize(isJson), emptyText);
     if (isJson || format != FORMAT_PAIRS) return;
   }
   hideField(field, at, load<u32>(line, LINE_START), load<u32>(line, LINE_CLOSE), isExact);
@@ -333,9 +349,7 @@ function sortSpans(first: usize): void {
  * @returns false if there was no room for all of its addresses; then it has no spans
  */
 @inline export function endLine(line: usize, first: usize, values: usize): bool {
-  // A value that an equal key has replaced has no offset.
-  const isForgotten = (load<u32>(line, LINE_REPLACED_COUNT) & FORGOTTEN) != 0;
-  if (!hasFieldsOnly || isForgotten || spansEnd > first + SPAN_BYTES) hideOthers(line, first, values, hidesAll || isForgotten);
+  if (!hasFieldsOnly || load<u32>(line, LINE_REPLACED_COUNT) != 0 || spansEnd > first + SPAN_BYTES) hideOthers(line, first, values);
   if (isFull()) {
     spansEnd = first;
     searchedTo = load<u32>(line, LINE_START);
@@ -346,7 +360,7 @@ function sortSpans(first: usize): void {
 }
 
 /** Adds the addresses of a line that are not those of its fields, and orders all. Parameters are those of {@link endLine}. */
-function hideOthers(line: usize, first: usize, values: usize, takesAll: bool): void {
+function hideOthers(line: usize, first: usize, values: usize): void {
   const start: usize = load<u32>(line, LINE_START);
   const close: usize = load<u32>(line, LINE_CLOSE);
   // The date is no address.
@@ -354,13 +368,15 @@ function hideOthers(line: usize, first: usize, values: usize, takesAll: bool): v
     const at: usize = load<u32>(values + (<usize>value << 2));
     if (at != 0) hideField(value, at, start, close, false);
   }
-  if (takesAll && format != FORMAT_TEXT) hideAll(start, close);
+  // A value that an equal key has replaced has no offset.
+  const isForgotten = (load<u32>(line, LINE_REPLACED_COUNT) & FORGOTTEN) != 0;
+  if ((hidesAll || isForgotten) && format != FORMAT_TEXT) hideAll(start, close);
   sortSpans(first);
 }
 
 /** Lines of which all are searched for other addresses; of how many of the others one is; how many of them are left. */
 const SEARCHED_LINES: u32 = 1024;
-const SEARCHED_SHARE: u32 = 64;
+const SEARCHED_SHARE: u32 = 256;
 let searchedLines: u32 = 0;
 let linesToSearch: u32 = 1;
 
@@ -375,7 +391,8 @@ function searchRest(line: usize, span: usize): void {
     at = findAddress(at, at, close);
     if (at == 0) break;
     while (span < spansEnd && load<u32>(span, SPAN_END) <= <u32>textStart) span += SPAN_BYTES;
-    hasOther = span == spansEnd || load<u32>(span) > <u32>textStart;
+    // A span may begin in an address, at what is cut.
+    hasOther = span == spansEnd || load<u32>(span) >= <u32>textEnd;
   }
   setHiding(false, false);
   countSearched(hasOther);
@@ -439,36 +456,35 @@ function encryptSpans(first: usize): void {
   let bytes = bytesOf(first);
   for (let span = first; span < spansEnd; span += SPAN_BYTES) {
     const isIPv4 = load<u32>(span, SPAN_FAMILY) == IPV4;
-    const last = load<u64>(span, SPAN_LOW);
-    store<u64>(bytes, isIPv4 ? 0 : bswap<u64>(load<u64>(span, SPAN_HIGH)));
-    store<u64>(bytes, bswap<u64>(isIPv4 ? (MAPPED << 32) | last : last), 8);
+    const mapped = vectorOf(0, (MAPPED << 32) | load<u64>(span, SPAN_LOW));
+    v128.store(bytes, reverseHalves(isIPv4 ? mapped : v128.load(span, SPAN_HIGH)));
     bytes += 16;
   }
   encrypt(bytesOf(first), <u32>((spansEnd - first) / SPAN_BYTES));
 }
 
 /** Puts out the input up to the last span before an address, without its addresses. */
-function putSpans(end: usize): void {
-  for (; next < spansEnd; next += SPAN_BYTES) {
-    const start: usize = load<u32>(next);
+@inline function putSpans(end: usize): void {
+  let span = next;
+  for (; span < spansEnd; span += SPAN_BYTES) {
+    const start: usize = load<u32>(span);
     // It was left out, or is in the one before.
     if (start < copied) continue;
-    if (start >= end) return;
-    if (hides == HIDE_EXTRACT) {
-      skipInputTo(load<u32>(next, SPAN_END));
-      putExtracted(start);
+    if (start >= end) break;
+    countHidden();
+    const text: usize = load<u32>(span, SPAN_TEXT);
+    if (text != 0) {
+      putInputAndText(start, load<u32>(text), load<u32>(text, 4));
+      skipInputTo(load<u32>(span, SPAN_END));
       continue;
     }
-    // Of most addresses that are truncated, all but the last number stays.
-    const kept: usize = hides == HIDE_TRUNCATE && cut4 == OCTETS_WIDTH ? <usize>load<u32>(next, SPAN_KEPT) : 0;
-    const isCut = kept - 1 < <usize>DROPPED - 1;
-    put(copied, start + (isCut ? kept : 0) - copied);
-    skipInputTo(load<u32>(next, SPAN_END));
-    if (isCut) {
-      countHidden();
-      putByte(<u8>ZERO);
-    } else putReplacement(next);
+    if (hides != HIDE_EXTRACT) put(copied, start - copied);
+    skipInputTo(load<u32>(span, SPAN_END));
+    next = span;
+    putReplacement(start);
+    span = next;
   }
+  next = span;
 }
 
 /** Puts out the input that has not been copied, up to an address, as text: without any address. */
@@ -510,16 +526,11 @@ export function putGaps(end: usize): void {
   if (extractsLines && outputEnd() != before) putExtractedLine(first, end);
 }
 
-@inline function putText(text: usize): void {
-  put(load<u32>(text), load<u32>(text, 4));
-}
-
 /**
  * Puts out the address of the next span as a line, with its prefix length, or with the address after a dash, if it has them. Its input is
  * skipped already.
  */
 function putExtracted(start: usize): void {
-  countHidden();
   if (load<u8>(copied) == <u8>MINUS && next + SPAN_BYTES < spansEnd && load<u32>(next + SPAN_BYTES) == <u32>copied + 1) {
     next += SPAN_BYTES;
     skipInputTo(load<u32>(next, SPAN_END));
@@ -545,17 +556,12 @@ function putExtractedLine(from: usize, to: usize): void {
   putByte(<u8>NEWLINE);
 }
 
-/** Puts out what replaces a span; its input is skipped already. */
-function putReplacement(span: usize): void {
-  countHidden();
-  if (hides == HIDE_INLINE) {
-    putInsert(inserts, inlineValues + (((span - spans) / SPAN_BYTES) << 2), 0);
-    return;
-  }
-  if (load<u32>(span, SPAN_KEPT) == DROPPED) putText(emptyText);
-  else if (isSpanDropped(span)) putText(foundText);
-  else if (hides == HIDE_TRUNCATE) putTruncated(span);
-  else putEncrypted(span);
+/** Puts out what replaces the next span, which begins at an address; its input is skipped already. */
+function putReplacement(start: usize): void {
+  if (hides == HIDE_EXTRACT) putExtracted(start);
+  else if (hides == HIDE_INLINE) putInsert(inserts, inlineValues + (((next - spans) / SPAN_BYTES) << 2), 0);
+  else if (hides == HIDE_TRUNCATE) putTruncated(next);
+  else putEncrypted(next);
 }
 
 /** Returns the last bits of an address that `bits` first bits leave, as zeros. `bits` is at most 64. */
@@ -594,8 +600,9 @@ function putTruncated(span: usize): void {
 }
 
 function putEncrypted(span: usize): void {
-  const first = bswap<u64>(load<u64>(bytesOf(span)));
-  const last = bswap<u64>(load<u64>(bytesOf(span), 8));
+  const halves = reverseHalves(v128.load(bytesOf(span)));
+  const first = <u64>i64x2.extract_lane(halves, 0);
+  const last = <u64>i64x2.extract_lane(halves, 1);
   const isIPv4 = first == 0 && last >> 32 == MAPPED;
   const wasIPv4 = load<u32>(span, SPAN_FAMILY) == IPV4;
   // Before a port, an IPv6 address is in brackets.

@@ -137,9 +137,13 @@ export let cut6: u32 = 0;
 export let growth: u32 = 1;
 /** Whether addresses that are extracted come with their lines. */
 export let extractsLines: bool = false;
-/** What is put in the place of a whole value, and of an address in text; `TEXT_BYTES` each. */
+/**
+ * What is put in the place of a whole value, of an address in text, and of the last number of an IPv4 address; `TEXT_BYTES` each, and at
+ * most 16 bytes long.
+ */
 export let emptyText: usize = 0;
 export let foundText: usize = 0;
+export let zeroText: usize = 0;
 
 /** Which address counts where there are several: a `PICK_…` code. */
 export let pick: u32 = 0;

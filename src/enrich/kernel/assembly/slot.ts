@@ -211,6 +211,14 @@ export function putNumber(number: u32): void {
   out += 3;
 }
 
+/** Appends the input that has not been copied, up to an address, and a text of at most 16 bytes. */
+@inline export function putInputAndText(end: usize, text: usize, length: usize): void {
+  const to = out + (end - copied);
+  copy(out, copied, end - copied);
+  v128.store(to, v128.load(text));
+  out = to + length;
+}
+
 /** Appends the input that has not been copied, up to an address. */
 @inline export function putInputTo(end: usize): void {
   if (HIDING && gapAt < end) putGaps(end);
