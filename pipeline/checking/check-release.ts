@@ -15,12 +15,19 @@ import type { PartitionFile } from '../../src/rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import type { Override } from '../config/overrides.js';
 import type { Reference } from '../config/reference.js';
-import { eachInside, type Target } from '../explain/covering-rows.js';
 import type { OwnedRange, SourceEvidence } from '../merging/evidence.js';
 import { type KindLists, prefixesOf } from '../merging/kind-merger.js';
 import { anycastOf } from '../merging/range-merger.js';
 import type { IngestedSource } from '../stage.js';
-import { type FixedRange, lastAddress, type PlainRange, type PlainRow, PlainRules, PlainSpace } from './plain-rules.js';
+import {
+  type FixedRange,
+  lastAddress,
+  numberOf,
+  type PlainRange,
+  type PlainRow,
+  PlainRules,
+  PlainSpace,
+} from './plain-rules.js';
 import type { SampledRow } from './sample.js';
 
 /** What a release was made from. */
@@ -47,20 +54,12 @@ export interface Disagreement {
 export interface Expectation {
   row: SampledRow;
   partition: Partition;
-  family: Family;
   address: bigint;
   answer: string;
 }
 
 /** The IPv4-mapped IPv6 addresses: `::ffff:0:0/96`. */
 const MAPPED = 0xffffn << 32n;
-
-/** Returns an address in words as a number. */
-function numberOf(words: Uint32Array, at = 0, count = words.length): bigint {
-  let number = 0n;
-  for (let i = at; i < at + count; i++) number = (number << 32n) | BigInt(words[i]!);
-  return number;
-}
 
 /** Returns a number as the words of an address. */
 function wordsOf(family: Family, address: bigint): Uint32Array {
@@ -101,12 +100,10 @@ export function parsePlain({
   return isMapped ? { family: 4, first: first - MAPPED, last: last - MAPPED } : { family, first, last };
 }
 
-/** An address to check, because it is at an end of a row or beside it, with what covers it. */
-interface Point extends Target {
+/** An address to check, because it is at an end of a row or beside it. */
+interface Point {
   address: bigint;
   row: SampledRow;
-  rows: PlainRow[];
-  fixed: FixedRange[];
 }
 
 /** Returns the points of rows of one family, in ascending order. */
@@ -116,13 +113,13 @@ function pointsOf(sampled: readonly SampledRow[]): Point[] {
   for (const outside of [0n, 1n]) {
     for (const row of sampled) {
       const { family } = row;
-      for (const address of [numberOf(row.first) - outside, numberOf(row.last) + outside]) {
+      for (const address of [row.first - outside, row.last + outside]) {
         if (address < 0n || address > lastAddress(family)) continue;
-        points.push({ family, words: wordsOf(family, address), address, row, rows: [], fixed: [] });
+        points.push({ address, row });
       }
     }
   }
-  points.sort((a, b) => compareAddresses(a.words, 0, b.words, 0, a.words.length));
+  points.sort((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
   return points.filter(({ address }, i) => address !== points[i - 1]?.address);
 }
 
@@ -150,8 +147,8 @@ interface SourcePart {
   source: number;
   ranges: readonly BoundedRanges[];
   answerOf: (value: number) => string | undefined;
-  /** In which they count. */
-  space: PlainSpace;
+  /** In which they count; undefined if all do. */
+  space: PlainSpace | undefined;
 }
 
 /** Tells by the rows of the sources what a release must say. */
@@ -190,8 +187,8 @@ export class ExpectedAnswers {
       evidence,
       { 4: hasRegistry(4), 6: hasRegistry(6) },
     );
-    const spaceOf = ({ space = [], asns = [] }: Partial<SourceEvidence> = {}): PlainSpace => {
-      if (space.length + asns.length === 0) return new PlainSpace(undefined);
+    const spaceOf = ({ space = [], asns = [] }: Partial<SourceEvidence> = {}): PlainSpace | undefined => {
+      if (space.length + asns.length === 0) return undefined;
       const blocks = space.map((block) => parsePlain({ notation: { cidr: { network: 0 } }, texts: [block] }));
       return new PlainSpace([...blocks, ...owned.filter(({ asn }) => asns.includes(asn)).map(plain)]);
     };
@@ -204,7 +201,7 @@ export class ExpectedAnswers {
       });
       const list = lists.networks[source];
       const isList = list !== undefined || ingested.listed !== undefined;
-      const ofKind = { answerOf: () => list && `${list.kind} ${list.operator}`, space: new PlainSpace(undefined) };
+      const ofKind = { answerOf: () => list && `${list.kind} ${list.operator}`, space: undefined };
       return [
         networks === undefined
           ? { partition: COUNTRIES, source, ranges: [v4, v6], answerOf: (code) => answers[code], space }
@@ -249,45 +246,74 @@ export class ExpectedAnswers {
     if (points.length === 0) return [];
     const words = addressWords(family);
     const column = new Uint32Array(points.length * words);
-    for (const [at, point] of points.entries()) column.set(point.words, at * words);
-    for (const part of this.#parts) {
-      if (part.partition !== partition) continue;
-      const { source, answerOf, space } = part;
-      const { first, last, value, count } = part.ranges.find((ranges) => ranges.family === family)!;
+    for (const [at, { address }] of points.entries()) column.set(wordsOf(family, address), at * words);
+    /** The rows that cover points: of each its part, its number, and the place here of the row before it at the same point. */
+    const covering: number[] = [];
+    const lastOf = new Int32Array(points.length).fill(-1);
+    /** By point. */
+    const fixedAt: FixedRange[][] = [];
+    /** Passes on the points that a range covers, from the first one that is not below it. */
+    const eachInside = (start: number, last: Uint32Array, index: number, onPoint: (point: number) => void): void => {
+      for (let at = start; at < points.length && compareAddresses(column, at, last, index, words) <= 0; at++)
+        onPoint(at);
+    };
+    const parts = this.#parts.flatMap((part) => {
+      const ranges = part.ranges.find((each) => each.family === family)!;
+      return part.partition === partition ? [{ ...part, ...ranges }] : [];
+    });
+    /** The row of each part that was made last: it often covers the next point, too. */
+    const made: [index: number, row: PlainRow][] = [];
+    const rowOf = (number: number, index: number): PlainRow => {
+      if (made[number]?.[0] === index) return made[number][1];
+      const { source, answerOf, value, ...part } = parts[number]!;
+      const first = numberOf(part.first, index * words, words);
+      const row = { first, last: numberOf(part.last, index * words, words), source, answer: answerOf(value[index]!) };
+      made[number] = [index, row];
+      return row;
+    };
+    for (const [number, { first, last, count, space }] of parts.entries()) {
       // Rows are mostly in ascending order: the search goes on from the row before.
       let start = 0;
       for (let i = 0; i < count; i++) {
         if (i > 0 && compareAddresses(first, i, first, i - 1, words) < 0) start = firstFrom(column, first, i, words);
         while (start < points.length && compareAddresses(column, start, first, i, words) < 0) start++;
-        for (let at = start; at < points.length && compareAddresses(column, at, last, i, words) <= 0; at++) {
-          const range = { first: numberOf(first, i * words, words), last: numberOf(last, i * words, words) };
-          if (space.contains(family, range)) points[at]!.rows.push({ ...range, source, answer: answerOf(value[i]!) });
-        }
+        if (start === points.length || compareAddresses(column, start, last, i, words) > 0) continue;
+        if (space?.contains(family, rowOf(number, i)) === false) continue;
+        eachInside(start, last, i, (at) => {
+          lastOf[at] = covering.push(number, i, lastOf[at]!) - 3;
+        });
       }
     }
     for (const { range, first, last } of this.#fixed) {
-      if (range.family === family) eachInside(points, first, last, 0, ({ fixed }) => fixed.push(range));
+      if (range.family !== family) continue;
+      eachInside(firstFrom(column, first, 0, words), last, 0, (at) => {
+        fixedAt[at] ??= [];
+        fixedAt[at].push(range);
+      });
     }
-    return points.flatMap(({ address, row, rows, fixed }) => {
+    return points.flatMap(({ address, row }, at) => {
+      const rows: PlainRow[] = [];
+      for (let place = lastOf[at]!; place >= 0; place = covering[place + 2]!) {
+        rows.unshift(rowOf(covering[place]!, covering[place + 1]!));
+      }
+      const fixed = fixedAt[at] ?? [];
       const answer =
         partition === COUNTRIES
           ? this.#rules.countryAt(family, address, rows, fixed)
           : partition === NETWORKS
             ? this.#rules.networkAt(family, address, rows, fixed)
             : this.#rules.kindAt(family, address, rows, fixed, this.#unlisted);
-      return answer === undefined ? [] : [{ row, partition, family, address, answer }];
+      return answer === undefined ? [] : [{ row, partition, address, answer }];
     });
   }
 }
 
 /** Returns in what the range that was read from a row differs from what ipaddr.js reads; undefined if it does not. */
 function misreading(row: SampledRow): string | undefined {
-  const { family, texts } = row;
-  const [first, last] = [numberOf(row.first), numberOf(row.last)];
+  const { family, texts, first, last } = row;
   const rangeText = (range: PlainRange & { family: Family }): string =>
     `${textOf(range.family, range.first)} – ${textOf(range.family, range.last)}`;
-  const wrong = (other: string): string =>
-    `${texts.join(' ')} was read as ${rangeText({ family, first, last })}, but ipaddr.js ${other}`;
+  const wrong = (other: string): string => `${texts.join(' ')} was read as ${rangeText(row)}, but ipaddr.js ${other}`;
   try {
     const plain = parsePlain(row);
     if (plain.family === family && plain.first === first && plain.last === last) return undefined;
@@ -360,7 +386,8 @@ export class ReleaseComparison {
 
   /** Returns where the release says something else. */
   with(expected: readonly Expectation[]): Disagreement[] {
-    return expected.flatMap(({ row, partition, family, address, answer }) => {
+    return expected.flatMap(({ row, partition, address, answer }) => {
+      const { family } = row;
       const answers = this.#answers.get(partition);
       const [inFile, inMirror] = [answers?.inFile(family, address), answers?.inMirror(family, address)];
       if (answers === undefined || (inFile === answer && inMirror === answer)) return [];

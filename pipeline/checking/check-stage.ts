@@ -13,6 +13,7 @@ import { identifyRelease } from '../release-id.js';
 import { readSource, type SourceResult } from '../source-formats/read-source.js';
 import type { FetchedFile, StageContext, StageResult } from '../stage.js';
 import { type CheckInput, type Disagreement, ExpectedAnswers, ReleaseComparison } from './check-release.js';
+import { numberOf } from './plain-rules.js';
 import { type RowSample, type SampledRow, sampledRow } from './sample.js';
 
 /** Disagreements that a message shows. */
@@ -41,7 +42,7 @@ function overrideRows(file: string, overrides: readonly Override[]): SampledRow[
   return overrides.map(({ line, text, family, first, last }) => {
     const texts = text.split('-').map((end) => end.trim());
     const notation = texts.length === 2 ? { text: { first: 0, last: 1 } } : { cidr: { network: 0 } };
-    return { file, csv: undefined, row: line, notation, texts, family, first, last };
+    return { file, csv: undefined, row: line, notation, texts, family, first: numberOf(first), last: numberOf(last) };
   });
 }
 

@@ -34,6 +34,13 @@ export interface FixedRange extends PlainRange {
   kind: 'override' | 'over' | 'under' | 'embedded' | 'anycast';
 }
 
+/** Returns an address in words as a number. */
+export function numberOf(words: Uint32Array, at = 0, count = words.length): bigint {
+  let number = 0n;
+  for (let i = at; i < at + count; i++) number = (number << 32n) | BigInt(words[i]!);
+  return number;
+}
+
 const BITS = { 4: 32n, 6: 128n } as const;
 /** Size of the prefix from which on a location is too wide to contradict a registry: a /12, a /28. */
 const WIDE = { 4: 1n << 20n, 6: 1n << 100n } as const;
@@ -229,13 +236,13 @@ export class PlainRules {
 
 /** The space in which the rows of a source count. */
 export class PlainSpace {
-  readonly #ranges: Record<Family, PlainRange[]> | undefined;
+  readonly #ranges: Record<Family, PlainRange[]>;
 
-  /** @param ranges of the owner, in any order; undefined if all rows count */
-  constructor(ranges: readonly (PlainRange & { family: Family })[] | undefined) {
+  /** @param ranges of the owner, in any order */
+  constructor(ranges: readonly (PlainRange & { family: Family })[]) {
     const union = (family: Family): PlainRange[] => {
       const united: PlainRange[] = [];
-      const sorted = ranges!.filter((range) => range.family === family).sort((a, b) => (a.first < b.first ? -1 : 1));
+      const sorted = ranges.filter((range) => range.family === family).sort((a, b) => (a.first < b.first ? -1 : 1));
       for (const { first, last } of sorted) {
         const before = united.at(-1);
         if (before === undefined || first > before.last + 1n) united.push({ first, last });
@@ -243,11 +250,10 @@ export class PlainSpace {
       }
       return united;
     };
-    this.#ranges = ranges && { 4: union(4), 6: union(6) };
+    this.#ranges = { 4: union(4), 6: union(6) };
   }
 
   contains(family: Family, { first, last }: PlainRange): boolean {
-    if (this.#ranges === undefined) return true;
     return this.#ranges[family].some((range) => range.first <= first && last <= range.last);
   }
 }

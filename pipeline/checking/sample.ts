@@ -6,9 +6,10 @@ import type { CsvFile } from '../source-formats/csv-file.js';
 import type { RangeNotation } from '../source-formats/formats.js';
 import type { LocatedRange } from '../source-formats/read-source.js';
 import type { FetchedFile } from '../stage.js';
+import { numberOf, type PlainRange } from './plain-rules.js';
 
 /** A row, and the range that was read from it. */
-export interface SampledRow {
+export interface SampledRow extends PlainRange {
   file: string;
   /** Where the row can be looked up; undefined in a file without lines. */
   csv: CsvFile | undefined;
@@ -18,8 +19,6 @@ export interface SampledRow {
   /** The cells of the range, in the order of `notationColumns`. */
   texts: readonly string[];
   family: Family;
-  first: Uint32Array;
-  last: Uint32Array;
 }
 
 /** Returns a row to check; undefined if it has no address text. */
@@ -27,7 +26,7 @@ export function sampledRow({ file, written, family, first, last }: LocatedRange)
   if (written === undefined || 'decimal' in written.notation) return undefined;
   const { csv, row, notation, texts } = written;
   const words = family === 4 ? 1 : 4;
-  const ends = { first: first.slice(0, words), last: last.slice(0, words) };
+  const ends = { first: numberOf(first, 0, words), last: numberOf(last, 0, words) };
   return { file: file.name, csv, row, notation, texts: texts(), family, ...ends };
 }
 
