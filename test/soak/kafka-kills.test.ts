@@ -3,7 +3,12 @@ import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { KAFKA_REBALANCE_MS, KAFKA_REQUEST_TIMEOUT_MS, KAFKA_SESSION_MS } from '../../src/limits.js';
+import {
+  KAFKA_HEARTBEAT_MS,
+  KAFKA_REBALANCE_MS,
+  KAFKA_REQUEST_TIMEOUT_MS,
+  KAFKA_SESSION_MS,
+} from '../../src/limits.js';
 import { KafkaCluster, missingKafka, recordErrors, testRecord } from '../stream/kafka.js';
 import { smallRelease } from '../support/release.js';
 import { randomFrom, rounds } from '../support/seed.js';
@@ -36,6 +41,31 @@ afterAll(async () => {
 });
 
 if (missing) process.stderr.write(`${missing}\n`);
+
+it.skipIf(missing)(
+  'a member goes on whose brokers all end while its group waits for another that is silent',
+  async () => {
+    const flags = ['--from', 'joining', '--to', 'joined', '--data', dataDir];
+    const produce = (first: number): Promise<void> =>
+      cluster.produce(Array.from({ length: 20 }, (_, at) => testRecord('joining', first + at, PARTITIONS)));
+    const hasOutput = (count: number, milliseconds: number): Promise<unknown> =>
+      until(async () => (await cluster.read('joined')).length === count, 'output', milliseconds);
+    await cluster.produce([{ create: ['joining'], partitions: PARTITIONS, replicas: NODES }]);
+    await cluster.work(...flags, '--init', '--once');
+    const worker = cluster.worker(...flags);
+    await produce(0);
+    await hasOutput(20, STALL_MS);
+    await cluster.produce([{ join: 'ipatlas-joined', of: 'joining' }]);
+    const other = cluster.worker(...flags);
+    await sleep(4 * KAFKA_HEARTBEAT_MS);
+    other.kill('SIGKILL');
+    for (let at = 0; at < NODES; at++) await cluster.kill(at);
+    await Promise.all(Array.from({ length: NODES }, (_, at) => cluster.resume(at)));
+    await produce(20);
+    await hasOutput(40, KAFKA_SESSION_MS + 2 * KAFKA_REBALANCE_MS + 3 * KAFKA_REQUEST_TIMEOUT_MS);
+    worker.kill('SIGKILL');
+  },
+);
 
 it.skipIf(missing)(
   `${WORKER_KILLS} kills of workers, ${BROKER_KILLS} of ${NODES} brokers, ${REBALANCES} rebalances: each record once, in order`,

@@ -71,6 +71,8 @@ interface Member extends Membership {
 interface Group {
   /** Undefined while the group gives its partitions to others. */
   member: Member | undefined;
+  /** Whether the client library has failed to join again: it tries no more. */
+  isLost: boolean;
   close(): Promise<void>;
 }
 
@@ -187,7 +189,7 @@ async function joinGroup({ module, server, setupOptions }: KafkaWorkerOptions, c
     heartbeatInterval: KAFKA_HEARTBEAT_MS,
     protocols: [{ name: `ipatlas-${topics.slice(0, HASH_DIGITS)}`, version: 1 }],
   });
-  const group: Group = { member: undefined, close: () => clients.close() };
+  const group: Group = { member: undefined, isLost: false, close: () => clients.close() };
   const become = (member?: Member): void => {
     group.member = member;
     changed.emit('ring');
@@ -203,6 +205,10 @@ async function joinGroup({ module, server, setupOptions }: KafkaWorkerOptions, c
     });
   });
   for (const event of ['rebalance', 'leave']) consumer.on(`consumer:group:${event}`, () => become());
+  consumer.on('error', () => {
+    group.isLost = true;
+    become();
+  });
   consumer.topics.track(names.from);
   try {
     await ask(`join the group ${names.group}`, consumer.joinGroup());
@@ -265,7 +271,7 @@ export class KafkaWorker implements StreamWorker {
           this.#checkGone(error);
           events.retried(error.message);
           await pauseAfter(++this.#failures, signal);
-          if (this.#failures % FAILURES_OF_MEMBERSHIP !== 0) continue;
+          if (!group?.isLost && this.#failures % FAILURES_OF_MEMBERSHIP !== 0) continue;
           await group?.close();
           group = undefined;
         }
@@ -276,11 +282,12 @@ export class KafkaWorker implements StreamWorker {
     }
   }
 
-  /** Waits for partitions; undefined when told to stop. Throws BrokerUnavailable if there are none for long. */
+  /** Waits for partitions; undefined when told to stop. Throws BrokerUnavailable if there are none for longer than a rebalance takes. */
   async #memberOf(group: Group): Promise<Member | undefined> {
     const end = performance.now() + KAFKA_REBALANCE_MS + KAFKA_SESSION_MS;
     while (group.member === undefined && !this.#options.signal.aborted) {
-      if (performance.now() > end) throw new BrokerUnavailable('the group does not give this worker its partitions');
+      if (performance.now() > end) group.isLost = true;
+      if (group.isLost) throw new BrokerUnavailable('the group does not give this worker its partitions');
       await waitFor(this.#bell, KAFKA_FETCH_MS);
     }
     return group.member;

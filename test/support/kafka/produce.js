@@ -1,7 +1,6 @@
 /** Writes records that come as JSON lines on stdin: topic, partition, key, value, headers, timestamp. usage: produce.js SERVERS */
-import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { Admin, Producer } from '@platformatic/kafka';
+import { Admin, Consumer, Producer } from '@platformatic/kafka';
 
 const BATCH = 500;
 const bytes = (text) => (text === null ? undefined : Buffer.from(text));
@@ -15,13 +14,21 @@ const options = {
 const admin = new Admin(options);
 const producer = new Producer({ ...options, idempotent: true });
 
-/** A line may also create topics, remove some or their first records, and may begin and abort a transaction. */
-async function run({ create, partitions, replicas, configs, remove, expire, upTo }) {
+/** A line may also create topics, remove some or their first records, join a group, and may begin and abort a transaction. */
+async function run({ create, partitions, replicas, configs, remove, expire, upTo, join, of }) {
   if (create !== undefined) await admin.createTopics({ topics: create, partitions, replicas, configs });
   if (remove !== undefined) await admin.deleteTopics({ topics: remove });
   if (expire !== undefined) {
     const first = [{ partition: 0, offset: BigInt(upTo) }];
     await admin.deleteRecords({ topics: [{ name: expire, partitions: first }] });
+  }
+  if (join !== undefined) {
+    // A member with the protocol of the others, which is never heard again.
+    const { protocol } = (await admin.describeGroups({ groups: [join] })).get(join);
+    const times = { sessionTimeout: 30_000, rebalanceTimeout: 30_000 };
+    const member = new Consumer({ ...options, groupId: join, protocols: [{ name: protocol, version: 1 }], ...times });
+    member.topics.track(of);
+    await member.joinGroup();
   }
 }
 
@@ -58,5 +65,4 @@ for await (const line of createInterface({ input: process.stdin })) {
 await flush();
 await admin.close();
 await producer.close();
-process.stdout.write('written\n');
-if (process.stdout.writableNeedDrain) await once(process.stdout, 'drain');
+process.stdout.write('written\n', () => process.exit());
