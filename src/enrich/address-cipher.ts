@@ -34,63 +34,43 @@ function isMapped(addresses: DataView, at: number): boolean {
   );
 }
 
+/** Adds a bit to a prefix: it is in the last bits of a block, with a one before it. */
+function addBit(blocks: DataView, at: number, bit: number): void {
+  for (let word = at; word < at + 12; word += 4) {
+    blocks.setUint32(word, (blocks.getUint32(word) << 1) | (blocks.getUint32(word + 4) >>> 31));
+  }
+  blocks.setUint32(at + 12, (blocks.getUint32(at + 12) << 1) | bit);
+}
+
 /**
- * The blocks of `ipcrypt-pfx` for the prefixes of an address: the prefix, with a one before it, in the last bits of a block. The next one
- * has one more bit.
+ * Inverts each bit of the addresses for whose prefix the sum of two ciphers has its last bit set. The prefix is that of the address
+ * before encryption.
  */
-class Prefix {
-  readonly #words = new Uint32Array(4);
-
-  /** Starts with the first 96 bits of an IPv4 address, which all have, or with none. */
-  constructor(isIPv4: boolean) {
-    this.#words.set(isIPv4 ? [1, 0, 0, 0xffff] : [0, 0, 0, 1]);
-  }
-
-  write(to: DataView, at: number): void {
-    for (let word = 0; word < 4; word++) to.setUint32(at + 4 * word, this.#words[word]!);
-  }
-
-  add(bit: number): void {
-    const words = this.#words;
-    for (let word = 0; word < 3; word++) words[word] = (words[word]! << 1) | (words[word + 1]! >>> 31);
-    words[3] = (words[3]! << 1) | bit;
-  }
-}
-
-/** Returns a bit of an address, counted from its first. */
-function bitOf(addresses: Uint8Array, at: number, bit: number): number {
-  return (addresses[at + (bit >> 3)]! >> (7 - (bit & 7))) & 1;
-}
-
-/** Inverts each bit of the addresses for whose prefix the sum of two ciphers has its last bit set. */
 function applyPrefixes(addresses: Uint8Array, [first, second]: readonly Blocks[], isReverse: boolean): void {
   const view = new DataView(addresses.buffer, addresses.byteOffset, addresses.byteLength);
   const starts = Array.from({ length: addresses.length / ADDRESS_BYTES }, (_, index) => ADDRESS_BYTES * index);
-  let all = starts.map((at) => {
-    const isIPv4 = isMapped(view, at);
-    return { at, bit: isIPv4 ? MAPPED_BITS : 0, prefix: new Prefix(isIPv4) };
+  const v6 = starts.filter((at) => !isMapped(view, at));
+  // The first 96 bits of an IPv4 address are the same in all, and stay.
+  const ordered = [...v6, ...starts.filter((at) => isMapped(view, at))];
+  const blocks = new Uint8Array(addresses.length);
+  const prefixes = new DataView(blocks.buffer);
+  ordered.forEach((at, index) => {
+    prefixes.setUint32(ADDRESS_BYTES * index + (index < v6.length ? 12 : 0), 1);
+    if (index >= v6.length) prefixes.setUint32(ADDRESS_BYTES * index + 12, view.getUint32(at + 8));
   });
-  // A prefix is that of the address before encryption: then all of it is known, otherwise one bit after the other.
-  const most = isReverse ? 1 : ALL_BITS;
-  for (; all.length > 0; all = all.filter(({ bit }) => bit < ALL_BITS)) {
-    const counts = all.map(({ bit }) => Math.min(ALL_BITS - bit, most));
-    const blocks = Buffer.allocUnsafe(ADDRESS_BYTES * counts.reduce((sum, count) => sum + count, 0));
-    const blockView = new DataView(blocks.buffer, blocks.byteOffset, blocks.byteLength);
-    let to = 0;
-    all.forEach(({ at, bit, prefix }, index) => {
-      for (let next = 0; next < counts[index]!; next++, to += ADDRESS_BYTES) {
-        prefix.write(blockView, to);
-        if (!isReverse) prefix.add(bitOf(addresses, at, bit + next));
-      }
-    });
-    const [a, b] = [first!(blocks), second!(blocks)];
-    let last = ADDRESS_BYTES - 1;
-    all.forEach((one, index) => {
-      for (const end = one.bit + counts[index]!; one.bit < end; one.bit++, last += ADDRESS_BYTES) {
-        addresses[one.at + (one.bit >> 3)]! ^= ((a[last]! ^ b[last]!) & 1) << (7 - (one.bit & 7));
-        if (isReverse) one.prefix.add(bitOf(addresses, one.at, one.bit));
-      }
-    });
+  for (let bit = v6.length > 0 ? 0 : MAPPED_BITS; bit < ALL_BITS; bit++) {
+    const count = bit < MAPPED_BITS ? v6.length : ordered.length;
+    const some = blocks.subarray(0, ADDRESS_BYTES * count);
+    const [a, b] = [first!(some), second!(some)];
+    const shift = 7 - (bit & 7);
+    for (let index = 0; index < count; index++) {
+      const byte = ordered[index]! + (bit >> 3);
+      const last = ADDRESS_BYTES * index + ADDRESS_BYTES - 1;
+      const before = (addresses[byte]! >> shift) & 1;
+      const inverts = (a[last]! ^ b[last]!) & 1;
+      addresses[byte]! ^= inverts << shift;
+      addBit(prefixes, ADDRESS_BYTES * index, isReverse ? before ^ inverts : before);
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-/** Finds where the addresses of records are, in any format that is enriched: which one is looked up, and all others of the fields. */
+/** Finds where the addresses of records are, in any format that is enriched: those that are looked up, and in text all. */
 import { ENRICH_CHUNK_BYTES } from '../limits.js';
 import { ChunkRunner } from './chunk-runner.js';
 import { emptyCounts } from './counts.js';
@@ -16,16 +16,10 @@ export interface LocatedAddress {
   /** Offsets in the input; the text may have escapes of its format. */
   from: number;
   to: number;
-  /** 4 or 6; an IPv4-mapped address is 4. */
-  family: number;
   /** A `ROLE_…` code of kernel/abi.ts: in text that of its label or place, otherwise `ROLE_UNNAMED`. */
   role: number;
-  /** The number of its field. */
-  field: number;
-  /** Whether it is the one of its field that is looked up. */
+  /** Whether it is looked up. */
   counts: boolean;
-  /** Whether it is the end of a range, which the address before it begins. */
-  isRangeEnd: boolean;
 }
 
 /** A record that is not blank. */
@@ -142,16 +136,13 @@ export class AddressLocator {
         const isInvalid = (flags & abi.LOCATED_IS_INVALID) !== 0;
         records.push({ from: this.#offset + start, line: this.#newlines + 1, isInvalid, addresses: [] });
       }
-      const family = view.getUint8(at + abi.LOCATED_FAMILY);
-      if (family === 0) continue;
+      const [from, to] = [place(at + abi.LOCATED_FROM), place(at + abi.LOCATED_TO)];
+      if (from === to) continue;
       records.at(-1)!.addresses.push({
-        from: this.#offset + place(at + abi.LOCATED_FROM),
-        to: this.#offset + place(at + abi.LOCATED_TO),
-        family,
+        from: this.#offset + from,
+        to: this.#offset + to,
         role: view.getUint8(at + abi.LOCATED_ROLE),
-        field: view.getUint8(at + abi.LOCATED_FIELD),
         counts: (flags & abi.LOCATED_COUNTS) !== 0,
-        isRangeEnd: (flags & abi.LOCATED_IS_RANGE_END) !== 0,
       });
     }
     if (records.length > 0) this.#onRecords(records, slot.input.subarray(0, length), this.#offset);

@@ -24,10 +24,9 @@ function finder(requested: RequestedOptions): (texts: readonly string[]) => Foun
       parseEnrichOptions(requested, (name) => name),
       (records, bytes, offset) => {
         for (const { line, addresses } of records) {
-          const first = addresses.filter(({ isRangeEnd }) => !isRangeEnd);
           found.set(
             line - 1,
-            first.map(({ from, to, role }) => ({
+            addresses.map(({ from, to, role }) => ({
               text: bytes.toString('utf8', from - offset, to - offset),
               isClient: role <= abi.ROLE_CLIENT,
             })),

@@ -96,7 +96,7 @@ export class AddressFinder {
     if (isInvalid && this.#takesAll) throw new PageError('A line of this text is too long.');
     let count = 0;
     for (const address of addresses) {
-      if (this.#takesAll ? address.isRangeEnd : !address.counts) continue;
+      if (!this.#takesAll && !address.counts) continue;
       const text = decoder.decode(bytes.subarray(address.from - offset, address.to - offset));
       this.#put(line, this.#isJson && text.includes('\\') ? (JSON.parse(`"${text}"`) as string) : text, true);
       count++;

@@ -231,9 +231,9 @@ function locatorOf(options: InputOptions, chunkBytes: number, maxLineBytes: numb
   const take: RecordsListener = (records, bytes, offset) => {
     for (const { addresses, isInvalid } of records) {
       if (addresses.length === 0) found.push(isInvalid ? 'invalid' : 'none');
-      for (const { from, to, family, role, field, counts, isRangeEnd } of addresses) {
+      for (const { from, to, role, counts } of addresses) {
         const text = bytes.toString('latin1', from - offset, to - offset);
-        found.push([text, family, role, field, counts, isRangeEnd].join(' '));
+        found.push([text, role, counts].join(' '));
       }
     }
   };

@@ -38,11 +38,7 @@ describe('located addresses', () => {
         const input = Buffer.from(text, 'latin1');
         const found = locate(input, options, cuts, size);
         const lines = text.split('\n');
-        for (const record of found) {
-          const { line, addresses } = record;
-          const first = addresses.filter(({ isRangeEnd }) => !isRangeEnd);
-          expect(textsOf(input, { ...record, addresses: first })).toEqual(addressesIn(lines[line - 1]!));
-        }
+        for (const record of found) expect(textsOf(input, record)).toEqual(addressesIn(lines[record.line - 1]!));
         const hasText = (line: string): boolean => /[^ \t\r\n]/.test(line);
         expect(found.map(({ line }) => line)).toEqual(lines.flatMap((line, at) => (hasText(line) ? [at + 1] : [])));
       }),
@@ -50,36 +46,25 @@ describe('located addresses', () => {
     );
   });
 
-  it('are in values those of all elements, also in escapes and doubled quotes', () => {
+  it('are in values those that are looked up, also in escapes and doubled quotes', () => {
     const [a, b, c] = ['8.8.8.8', '2a00:1::1', '10.0.0.1'];
-    const cases: [RequestedOptions, string, string[], string[]][] = [
+    const cases: [RequestedOptions, string, string[]][] = [
       [
         { field: ['ip|x', 'hops[]'], lenient: true },
         `{"hops":["${c}","${a}, ${b}"],"ip":"\\u00e9","x":"\\u0038.8.8\\u002e8:443, [${b}]:1"}\n`,
-        [a, b, c, a, b],
         [a, a],
       ],
-      [
-        { field: 'm', inText: true },
-        `{"m":"\\ud83d\\ude00 \\"${c}\\" client=${a} \\u00e9${a}-${c}"}\n`,
-        [c, a, a, c],
-        [a],
-      ],
-      [{ format: 'list', lenient: true }, `${c},${a},x,${b}\n`, [c, a, b], [c]],
-      [{ format: 'csv', lenient: true }, `ip,b\n"x ""${c}"", ${b}",\n"${a}",${c}\n`, [b, a], [b, a]],
-      [{ format: 'csv', field: 'm', inText: true }, `m\n"a ""q"" ${c} ""${a}"" z"\n`, [c, a], [a]],
-      [{ format: 'json', items: 'r' }, `{"r":[{"ip":"${c}"},5,{"ip":"\\/"},\n{"ip":"${b}"}]}`, [c, b], [c, b]],
+      [{ field: 'm', inText: true }, `{"m":"\\ud83d\\ude00 \\"${c}\\" client=${a} \\u00e9${a}-${c}"}\n`, [a]],
+      [{ format: 'list', lenient: true }, `${c},${a},x,${b}\n`, [c]],
+      [{ format: 'csv', lenient: true }, `ip,b\n"x ""${c}"", ${b}",\n"${a}",${c}\n`, [b, a]],
+      [{ format: 'csv', field: 'm', inText: true }, `m\n"a ""q"" ${c} ""${a}"" z"\n`, [a]],
+      [{ format: 'json', items: 'r' }, `{"r":[{"ip":"${c}"},5,{"ip":"\\/"},\n{"ip":"${b}"}]}`, [c, b]],
     ];
-    for (const [requested, text, all, counting] of cases) {
+    for (const [requested, text, counting] of cases) {
       const input = Buffer.from(text, 'latin1');
-      const options = parse(requested);
-      const records = locate(input, options);
-      expect(records.flatMap((record) => textsOf(input, record))).toEqual(all);
-      const chosen = records.map((record) => ({
-        ...record,
-        addresses: record.addresses.filter(({ counts }) => counts),
-      }));
-      expect(chosen.flatMap((record) => textsOf(input, record))).toEqual(counting);
+      const records = locate(input, parse(requested));
+      expect(records.flatMap((record) => textsOf(input, record))).toEqual(counting);
+      expect(records.flatMap(({ addresses }) => addresses).every(({ counts }) => counts)).toBe(true);
     }
   });
 

@@ -137,9 +137,10 @@ export const KEPT_STATE = 72;
 /** The row that decides: that of the embedded IPv4 address, if there is one; the row of the IPv6 address itself. */
 export const KEPT_ROW = 76;
 export const KEPT_ROW6 = 80;
-/** Where it is in the input, if addresses are located. */
+/** Where its text begins and ends in the input, if addresses are located. */
 export const KEPT_FROM = 84;
-export const KEPT_BYTES = 88;
+export const KEPT_TO = 88;
+export const KEPT_BYTES = 96;
 /** The prefix length of an address without a block. */
 export const NO_PREFIX = 255;
 
@@ -284,15 +285,11 @@ export const SPAN_BYTES = 32;
 export const LOCATED_RECORD = 0;
 export const LOCATED_FROM = 4;
 export const LOCATED_TO = 8;
-/** 1 byte each: its family, 0 if there is none; its role; its field; `LOCATED_IS_…` bits. */
-export const LOCATED_FAMILY = 12;
-export const LOCATED_ROLE = 13;
-export const LOCATED_FIELD = 14;
-export const LOCATED_FLAGS = 15;
-/** Whether it is the address of its field that counts; the end of a range that an address begins; of a record that is not valid. */
+/** 1 byte each: its role; `LOCATED_…` bits: whether it is looked up; whether the record is not valid. */
+export const LOCATED_ROLE = 12;
+export const LOCATED_FLAGS = 13;
 export const LOCATED_COUNTS = 1;
-export const LOCATED_IS_RANGE_END = 2;
-export const LOCATED_IS_INVALID = 4;
+export const LOCATED_IS_INVALID = 2;
 export const LOCATED_BYTES = 16;
 
 // The header of a slot.

@@ -445,10 +445,9 @@ function placeHiding(plan: MemoryPlan, options: EnrichOptions, longestInsert: nu
   };
 }
 
-/** Returns the bytes that the addresses in a record take: the shortest is `::1` and a separator, and elements can be those of several paths. */
-function locatedBytes(options: EnrichOptions, bytes: number): number {
-  const paths = 1 + wantedPaths(options).filter(hasElements).length;
-  return options.locates ? (abi.LOCATED_BYTES / 4) * paths * bytes : 0;
+/** Returns the bytes that the addresses in a record take: one for each field, or those of text, of which the shortest is `::1` and a separator. */
+function locatedBytes({ locates, fields }: EnrichOptions, bytes: number): number {
+  return locates ? abi.LOCATED_BYTES * (fields.length + bytes / 4) : 0;
 }
 
 /** Reserves the working areas of a thread. */

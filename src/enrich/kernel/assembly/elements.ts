@@ -16,18 +16,17 @@ import { NO_ADDRESS } from './address';
 import { CLOSING_BRACE, CLOSING_BRACKET, OPENING_BRACE, OPENING_BRACKET, QUOTE, skipBlanks } from './ascii';
 import { hideJson } from './hide';
 import { isSameKey } from './keys';
-import { locateString } from './locate';
 import { addCandidate, parseString } from './lookup';
 import { memberEnd } from './members';
-import { fieldSteps, hides, recordCount, searchesStrings } from './settings';
+import { fieldSteps, recordCount, searchesStrings } from './settings';
 import { closingQuote } from './strings';
 import { queryStringText } from './values';
 
 /** The value that the candidates are for; 0 if an element is only to be found. The element that was found, or that is a candidate, or 0. */
 let candidateFor: usize = 0;
 let found: usize = 0;
-/** Whether the addresses of all values are located. */
-let isLocating: bool = false;
+/** Whether the addresses of all values are hidden. */
+let isHiding: bool = false;
 
 /** Returns the address of a field's steps into arrays; their number is 4 bytes after it. */
 @inline function stepsOf(field: u32): usize {
@@ -54,9 +53,8 @@ function hasEachStep(field: u32): bool {
 
 /** Takes a value. Returns whether no further one is needed. */
 function take(element: usize): bool {
-  if (isLocating) {
-    if (HIDING && hides != 0) hideJson(element);
-    else locateString(element);
+  if (HIDING && isHiding) {
+    hideJson(element);
     return false;
   }
   if (candidateFor == 0) {
@@ -145,9 +143,9 @@ export function queryElements(value: usize, field: u32, colon: usize): bool {
   return found != 0;
 }
 
-/** Locates or hides the addresses of all values of a field in an array. */
-export function locateElements(field: u32, colon: usize): void {
-  isLocating = true;
+/** Hides the addresses of all values of a field in an array. */
+export function hideElements(field: u32, colon: usize): void {
+  isHiding = true;
   follow(field, colon);
-  isLocating = false;
+  isHiding = false;
 }

@@ -24,7 +24,7 @@ import { high, IPV4, lastPart, NO_ADDRESS, parseAddress, SPAN_END, SPAN_FAMILY, 
 import { BACKSLASH, CASE_BIT, CLOSING_BRACKET, COLON, DOT, hexNumber, includes, LETTER_A, LETTER_U, MINUS, NEWLINE, OPENING_BRACE, OPENING_BRACKET, QUOTE, skipBlanks, SLASH, SPACE, TAB, UNDERSCORE, ZERO } from './ascii';
 import { countResult } from './batch';
 import { putIPv4, putIPv6, reverseHalves, vectorOf } from './blocks';
-import { hasStepsInto, locateElements } from './elements';
+import { hasStepsInto, hideElements } from './elements';
 import { exactFamily } from './lenient';
 import { queryValue, resolveQueries, startQueries } from './lookup';
 import { memberEnd, putInsert } from './members';
@@ -249,11 +249,8 @@ export function hideJson(at: usize): void {
 
 /** Adds the addresses of a member. */
 function hideMember(value: u32, colon: usize): void {
-  if (hasStepsInto(value)) {
-    locateElements(value, colon);
-    return;
-  }
-  hideJson(skipBlanks(colon + 1));
+  if (hasStepsInto(value)) hideElements(value, colon);
+  else hideJson(skipBlanks(colon + 1));
 }
 
 /** Adds the addresses of the value of a field, or of its further values only. */

@@ -15,6 +15,7 @@ import {
   KEPT_ROW,
   KEPT_ROW6,
   KEPT_STATE,
+  KEPT_TO,
   DAMAGED_STATE,
   NO_STATE,
   OUTCOME_6TO4,
@@ -165,7 +166,9 @@ function recordOfTimeline(timeline: u32, state: u32): u32 {
   store<u64>(to, high, KEPT_HIGH);
   store<u64>(to, low, KEPT_LOW);
   store<u32>(to, state, KEPT_STATE);
-  if (locates) store<u32>(to, <u32>inputPosition(textStart), KEPT_FROM);
+  if (!locates) return;
+  store<u32>(to, <u32>inputPosition(textStart), KEPT_FROM);
+  store<u32>(to, <u32>inputPosition(textEnd), KEPT_TO);
 }
 
 @inline function addIPv4(result: usize, address: u32): void {

@@ -11,9 +11,8 @@
  * it has a port (`name/192.0.2.1:8020`, `IPV4/UDP/192.0.2.1/5060`) or the word ends in a digit, as names of hosts do.
  */
 import { IPV4, IPV6, NO_ADDRESS, parseAddress, parseSpan, SPAN_END, storeSpan, textEnd, textStart } from './address';
-import { FOUND, LOCATED_IS_RANGE_END, ROLE_CLIENT, ROLE_NEVER, ROLE_OWN, ROLE_UNNAMED, ROLE_UNTRUSTED, SPAN_BYTES } from '../abi';
+import { FOUND, ROLE_CLIENT, ROLE_NEVER, ROLE_OWN, ROLE_UNTRUSTED, SPAN_BYTES } from '../abi';
 import { BACKSLASH, CASE_BIT, COLON, DOT, EQUALS, ESCAPE, GREATER, isDigit, LETTER_A, LETTER_U, MINUS, OPENING_BRACKET, OPENING_PARENTHESIS, QUOTE, SLASH, SPACE, UNDERSCORE, ZERO } from './ascii';
-import { putLocated } from './locate';
 import { addCandidate } from './lookup';
 import { bits, equal, inRange, isWithin, VECTOR } from './masks';
 import { grammarOf, hasOwnLabel, hasRest, isForgeable, isParameter, machine, programOf, roleOf } from './roles';
@@ -26,7 +25,7 @@ const TILDE: u32 = 126;
 /** Longest port number in digits; shortest one after a dot, where one digit could be the end of a version. */
 const PORT_DIGITS: usize = 5;
 const DOTTED_PORT_DIGITS: usize = 2;
-/** Bytes from which on a word is searched in parts if addresses are hidden, and in which the end of a range is located. */
+/** Bytes from which on a word is searched in parts if addresses are hidden. */
 const LONGEST_WORD: usize = 256;
 /** Shortest IPv4 address in bytes. */
 const SHORTEST_IPV4: usize = 7;
@@ -276,27 +275,6 @@ export function queryFrom(value: usize, start: usize, end: usize, close: usize):
   if (count <= <u32>FOUND) return;
   for (end = findAddress(start, textEnd, close); end != 0; end = findAddress(start, end, close)) {
     if (roleOf(textStart, textEnd, start, grammar) == best && addCandidate(value, familyFound)) break;
-  }
-}
-
-/** Locates the addresses of a text, each with its own role. */
-export function locateText(start: usize, close: usize): void {
-  let grammar: usize = 0;
-  if (hasRoles) grammar = grammarOf(programOf(start, close), close);
-  for (let end = findAddress(start, start, close); end != 0; end = findAddress(start, end, close)) {
-    const from = textStart;
-    let to = textEnd;
-    let role: u32 = ROLE_UNNAMED;
-    if (hasRoles) role = roleOf(from, to, start, grammar);
-    putLocated(familyFound, role, from, to, 0);
-    // What else the word has, as in 192.0.2.1-192.0.2.9, is not looked up.
-    const last = min(end, to + LONGEST_WORD);
-    while (++to < last) {
-      const family = parseWord(to, last, start);
-      if (family == NO_ADDRESS) continue;
-      to = textEnd;
-      putLocated(family, role, textStart, to, LOCATED_IS_RANGE_END);
-    }
   }
 }
 

@@ -49,22 +49,15 @@ export const FORGOTTEN: u32 = 0x8000_0000;
   return false;
 }
 
-/** Writes the text of the value at an address to `scratch`, if it is a string. Returns its end, 0 if it is none or too long. */
-export function readString(at: usize): usize {
-  if (load<u8>(at) != <u8>QUOTE) return 0;
-  const length = unescape(at + 1, closingQuote(at + 1), scratch, maxLenientBytes);
-  if (length < 0) return 0;
-  if (locates) setSource(at + 1, scratch);
-  // Ends a port that is searched for after the text.
-  store<u8>(scratch + length, 0);
-  return scratch + length;
-}
-
 /** Adds the addresses in the text of the string at an address as candidates for a value. Returns whether there is one. */
 export function queryStringText(value: usize, at: usize): bool {
   store<u32>(value, recordCount);
-  const close = readString(at);
-  return close != 0 && searchText(value, scratch, close);
+  const length = load<u8>(at) == <u8>QUOTE ? unescape(at + 1, closingQuote(at + 1), scratch, maxLenientBytes) : -1;
+  if (length < 0) return false;
+  if (locates) setSource(at + 1, scratch);
+  // Ends a port that is searched for after the text.
+  store<u8>(scratch + length, 0);
+  return searchText(value, scratch, scratch + length);
 }
 
 /** Adds the addresses in a text that may count as candidates for a value: without roles, the first or the last one does. */
@@ -118,10 +111,10 @@ function unquote(from: usize, close: usize): usize {
 }
 
 /** The length of a value that is missing. */
-export const MISSING: usize = usize.MAX_VALUE;
+const MISSING: usize = usize.MAX_VALUE;
 
 /** Where the text begins whose length was returned last. */
-export let text: usize = 0;
+let text: usize = 0;
 
 /** Returns the length of a text that is not quoted: one that is empty, or stands for no value, is missing. */
 @inline function presentLength(from: usize, length: usize): usize {
@@ -149,7 +142,7 @@ function cellLength(from: usize, close: usize): usize {
 }
 
 /** Returns the length of the text that a line of a format without objects has for a field. */
-@inline export function textLength(from: usize, close: usize): usize {
+@inline function textLength(from: usize, close: usize): usize {
   if (format == FORMAT_TABLE) return cellLength(from, close);
   if (format == FORMAT_PAIRS) return from == 0 ? MISSING : presentLength(from, valueEnd(from, close) - from);
   text = from;
