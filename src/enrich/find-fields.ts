@@ -17,6 +17,9 @@ export interface ExplicitFlags {
   lenient?: boolean | undefined;
 }
 
+/** What is found; null for JSON that is read as flags say, or without any. */
+export type Detected = DetectedFields | null | undefined;
+
 /** Least share of the values of a field that are addresses, and of the lines that are records of a format. */
 const LEAST_SHARE = 0.9;
 /** The same for a field with the name of a client: others may be names of hosts; and for the rows of a table with a header. */
@@ -222,12 +225,14 @@ function itemsOf(value: unknown): Items[] {
   const visit = (one: unknown, path: string, depth: number): void => {
     if (depth > MAX_DEPTH) return;
     if (Array.isArray(one)) {
-      const objects = one.filter(isObject);
-      if (objects.length > 0) found.set(path, [...(found.get(path) ?? []), ...objects]);
+      const items = found.get(path) ?? [];
+      for (const inner of one) if (isObject(inner)) items.push(inner);
+      if (items.length > 0) found.set(path, items);
       for (const inner of one) visit(inner, `${path}[]`, depth + 1);
     } else if (isObject(one)) {
       for (const [key, inner] of Object.entries(one)) {
-        if (/^[^.[\]]+$/.test(key)) visit(inner, path === '' ? key : `${path}.${key}`, depth + 1);
+        const isName = typeof inner === 'object' && /^[^.[\]]+$/.test(key);
+        if (isName) visit(inner, path === '' ? key : `${path}.${key}`, depth + 1);
       }
     }
   };
@@ -248,13 +253,12 @@ function isOfRecord(found: Found, names: AddressNames): boolean {
 }
 
 /** Finds the array whose objects are the records of a document: the largest with addresses, or an array in its objects that has them. */
-function findInDocument(value: unknown, names: AddressNames, given: ExplicitFlags): DetectedFields | undefined {
-  const arrays = itemsOf(value);
+function findInDocument(arrays: readonly Items[], names: AddressNames, given: ExplicitFlags): Detected {
   const outer = arrays
     .filter(({ path }) => /^[^[]*(?:\[\])*$/.test(path))
     .sort((a, b) => b.items.length - a.items.length);
   for (const { path, items } of outer) {
-    if (path === '' && given.format !== undefined && items.some((one) => hasDefault(one, given))) return undefined;
+    if (path === '' && given.format !== undefined && items.some((one) => hasDefault(one, given))) return null;
     const found = findInObjects(items, names);
     if (found === undefined) continue;
     const inner = isOfRecord(found, names)
@@ -279,35 +283,40 @@ function refuse(name: string, problem: string): AtlasError {
 }
 
 /** Finds the fields of JSON: lines, objects one after the other, or a document. @throws AtlasError E_BAD_INPUT if it is other JSON */
-function findInJson(text: string, lines: readonly string[], name: string, given: ExplicitFlags, names: AddressNames) {
+function findInJson(
+  values: readonly unknown[],
+  lines: readonly string[],
+  name: string,
+  given: ExplicitFlags,
+  names: AddressNames,
+) {
   const takes = (one: FormatName): boolean => given.format === undefined || given.format === one;
-  const parsed = lines.map(jsonOf);
+  const parsed = given.format === 'json' ? [] : lines.map(jsonOf);
   const objects = parsed.filter(isObject);
   // With a comma after each, or several on a line, they are one after the other, and no lines.
   const isJoined = (line: string, at: number): boolean =>
     line.trimEnd().endsWith('},') || (parsed[at] === undefined && topValues(line).length > 1);
-  const isSeries = takes('json-seq') && lines.some(isJoined) && topValues(text).length > 1;
+  const isSeries = takes('json-seq') && lines.some(isJoined) && values.length > 1;
   const isLines = !isSeries && objects.length > 0 && objects.length * 2 >= lines.length;
   if (takes('jsonl') && isLines) {
     // Such lines have a result without a guess; that others have none is no reason for another field.
-    if (objects.some((one) => hasDefault(one, given))) return undefined;
+    if (objects.some((one) => hasDefault(one, given))) return null;
     // Several lines have their addresses where flags say.
-    if (given.field !== undefined && objects.length > 1) return undefined;
+    if (given.field !== undefined && objects.length > 1) return null;
     const found = findInObjects(objects, names);
     const isLine = objects.length > 1 || (found !== undefined && isOfRecord(found, names));
-    const document = isLine || !takes('json') ? undefined : findInDocument(objects[0], names, given);
+    const document = isLine || !takes('json') ? undefined : findInDocument(itemsOf(objects[0]), names, given);
     if (document !== undefined) return document;
     return found && !(found.inText && given.format !== undefined) ? { format: 'jsonl' as const, ...found } : undefined;
   }
   if (!takes('json') && !takes('json-seq')) return undefined;
-  const values = topValues(text);
-  const first = values[0] ?? jsonOf(cutJson(text));
-  const sequence = values.length > 0 ? values : [first];
-  if (Array.isArray(first) && itemsOf(first).length > 0) return findInDocument(first, names, given);
+  const [first] = values;
+  const arrays = itemsOf(first);
+  if (Array.isArray(first) && arrays.length > 0) return findInDocument(arrays, names, given);
   if (isObject(first)) {
-    const found = findInObjects(sequence, names);
+    const found = findInObjects(values, names);
     const isSequence = values.length > 1 || (found !== undefined && isOfRecord(found, names));
-    const document = isSequence ? undefined : findInDocument(first, names, given);
+    const document = isSequence ? undefined : findInDocument(arrays, names, given);
     if (document !== undefined) return document;
     if (found !== undefined) return { format: 'json-seq' as const, ...found };
   }
@@ -467,23 +476,17 @@ function areMostlyObjects(lines: readonly string[]): boolean {
   return 2 * possible.length >= lines.length && 2 * possible.map(jsonOf).filter(isObject).length >= lines.length;
 }
 
-function findAny(
-  text: string,
-  isWhole: boolean,
-  given: ExplicitFlags,
-  names: AddressNames,
-  name: string,
-): DetectedFields | undefined {
+function findAny(text: string, isWhole: boolean, given: ExplicitFlags, names: AddressNames, name: string): Detected {
   const { format, delimiter } = given;
   const takes = (one: FormatName): boolean => format === undefined || format === one;
   const all = text.split(/\r?\n/).filter((line) => /\S/.test(line));
   const lines = isWhole || all.length < 2 || text.endsWith('\n') ? all : all.slice(0, -1);
   if (lines.length === 0) return undefined;
   // biome-ignore lint/suspicious/noControlCharactersInRegex: the separator of RFC 7464
-  const isJson = /^[\s\x1e]*(?:\{|\[\s*(?:[[{"\d-]|$))/.test(text) && isJsonStart(text);
-  if (isJson || areMostlyObjects(lines)) {
-    if (takes('json') || takes('jsonl')) return findInJson(text, lines, name, given, names);
-    return undefined;
+  const values = /^[\s\x1e]*(?:\{|\[\s*(?:[[{"\d-]|$))/.test(text) ? valuesOf(text) : [];
+  if (values.length > 0 || areMostlyObjects(lines)) {
+    if (!takes('json') && !takes('jsonl')) return undefined;
+    return findInJson(values.length > 0 ? values : valuesOf(text), lines, name, given, names);
   }
   const [start = ''] = lines;
   if (
@@ -541,9 +544,11 @@ function findAny(
   return undefined;
 }
 
-/** Returns whether text that begins as JSON is JSON: its first value, or what has come of it, can be read. */
-function isJsonStart(text: string): boolean {
-  return topValues(text).length > 0 || jsonOf(cutJson(text)) !== undefined;
+/** Returns the values of a text of JSON; if the first one has not come as a whole, what has; none of other text. */
+function valuesOf(text: string): unknown[] {
+  const values = topValues(text);
+  const first = values[0] ?? jsonOf(cutJson(text));
+  return values.length > 0 || first === undefined ? values : [first];
 }
 
 /** Refuses a table that has a header only. @throws AtlasError E_BAD_INPUT */
@@ -566,7 +571,7 @@ function checkHeader(
  * @param text without a byte order mark
  * @param isWhole whether the last line of the text is complete
  * @param name of the input, for messages
- * @returns undefined if nothing is found, or nothing is to be found in JSON lines with an address at `ip`; null if it is where flags say
+ * @returns undefined if nothing is found
  * @throws AtlasError E_BAD_INPUT for JSON that no format reads, and for a table without records
  */
 export function findFields(
@@ -575,9 +580,9 @@ export function findFields(
   given: ExplicitFlags,
   names: AddressNames,
   name = 'the input',
-): DetectedFields | null | undefined {
+): Detected {
   const found = findAny(text, isWhole, given, names, name);
-  if (found === undefined) return undefined;
+  if (found === null || found === undefined) return found;
   if (given.field !== undefined) {
     const hasField = found.field !== undefined && found.format !== 'jsonl' && found.header !== false;
     const own = {

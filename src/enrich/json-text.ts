@@ -13,6 +13,13 @@ export function jsonOf(text: string): unknown {
   }
 }
 
+/** Returns whether an odd number of backslashes is before a quote. */
+function isEscaped(text: string, quote: number): boolean {
+  let at = quote;
+  while (text[at - 1] === '\\') at--;
+  return (quote - at) % 2 === 1;
+}
+
 /** Calls a function for each bracket, brace and comma outside of strings, until it returns true. */
 function walk(text: string, visit: (token: string, at: number) => boolean): void {
   const tokens = /["[\]{},]/g;
@@ -21,9 +28,9 @@ function walk(text: string, visit: (token: string, at: number) => boolean): void
       if (visit(found[0], found.index)) return;
       continue;
     }
-    let at = found.index + 1;
-    while (at < text.length && text[at] !== '"') at += text[at] === '\\' ? 2 : 1;
-    tokens.lastIndex = at + 1;
+    let end = text.indexOf('"', found.index + 1);
+    while (end > 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
+    tokens.lastIndex = end < 0 ? text.length : end + 1;
   }
 }
 

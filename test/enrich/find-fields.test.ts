@@ -135,6 +135,7 @@ describe('findFields', () => {
   it('reads names of any length, and JSON that is cut or deep, in one pass', () => {
     expect(find(`{"${'.'.repeat(100_000)}":"8.8.8.8"}\n`)).toContain('--format jsonl');
     expect(find('['.repeat(100_000))).toBeUndefined();
+    expect(find(`[${'[{}],'.repeat(100_000)}[{}]]`, { format: 'json' })).toBeUndefined();
     expect(find(`[{"src":"8.8.8.8","a":"${'x'.repeat(1000)}"},{"src":"8.8`)).toBe('--format json --field src');
   });
 

@@ -1,8 +1,8 @@
 /** What the commands that process records find in their inputs if no flag says it. */
-import { type DetectedFields, describe, optionsOf } from '../../enrich/detection.js';
+import { describe, optionsOf } from '../../enrich/detection.js';
 import type { EnrichRequest } from '../../enrich/enrich.js';
 import { splitSpec } from '../../enrich/field-path.js';
-import { findFields } from '../../enrich/find-fields.js';
+import { type Detected, findFields } from '../../enrich/find-fields.js';
 import { addressNames } from '../../enrich/known-logs.js';
 import { formsOf, logOf, withoutJson } from '../../enrich/logs.js';
 import type { FormatName, InputOptions } from '../../enrich/options.js';
@@ -14,9 +14,7 @@ import { flagOf, logsOf, requestedOptions } from './flags.js';
 const FIRST_LINE_WAIT_MS = 50;
 
 /** Returns a function that finds what the flags do not say. */
-function finderOf(
-  values: OptionValues,
-): (text: string, isWhole: boolean, name: string) => DetectedFields | null | undefined {
+function finderOf(values: OptionValues): (text: string, isWhole: boolean, name: string) => Detected {
   const { format, delimiter, lenient, field } = requestedOptions(values);
   const specs = field as string[] | undefined;
   const given = { format, delimiter, lenient, field: specs?.map((spec) => splitSpec(spec).path) };

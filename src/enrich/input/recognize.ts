@@ -8,9 +8,9 @@
 import { parseAddress } from '../../address/parse.js';
 import { AtlasError } from '../../errors.js';
 import type { FilePart } from '../../file-part.js';
-import type { DetectedFields, Detection } from '../detection.js';
+import type { Detection } from '../detection.js';
 import { pathText } from '../field-path.js';
-import { isDecided, sampleOf } from '../find-fields.js';
+import { type Detected, isDecided, sampleOf } from '../find-fields.js';
 import type { InputOptions, KernelInput } from '../options.js';
 import type { DetectedLog } from '../recognize-log.js';
 import { cellsOf, firstRowEnd } from '../table-text.js';
@@ -27,7 +27,7 @@ export interface DetectionPlan {
   /** @param isWhole whether the last line of the text is complete */
   recognize(name: string, text: string, isWhole: boolean): DetectedLog | undefined;
   /** Finds what no flag says in an input that is no log by name, see `findFields`; undefined if that is not wanted. */
-  find?: ((text: string, isWhole: boolean, name: string) => DetectedFields | null | undefined) | undefined;
+  find?: ((text: string, isWhole: boolean, name: string) => Detected) | undefined;
   /** Resolves when a pipe has been waited for long enough. */
   patience(): Promise<void>;
   /** The flags for public addresses, if the field of an input has private ones only. */
