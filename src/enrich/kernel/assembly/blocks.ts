@@ -146,18 +146,21 @@ export function putIPv6(high: u64, low: u64, isDotted: bool): void {
   if (isDotted) putIPv4(<u32>low);
 }
 
+/** Returns a mask of the first bits of 64, at most all. */
+@inline export function maskOf(bits: u32): u64 {
+  return bits == 0 ? 0 : <u64>-1 << <u64>(64 - bits);
+}
+
+/** Puts out an IPv6 address of which only a number of first bits stay. Parameters are those of {@link putIPv6}. */
+export function putNetwork(high: u64, low: u64, bits: u32, isDotted: bool): void {
+  putIPv6(high & maskOf(min(bits, 64)), low & maskOf(bits > 64 ? bits - 64 : 0), isDotted);
+}
+
 /** Puts out the block of an address that was kept. */
 export function putBlock(kept: usize, prefix: u32): void {
   const low = load<u64>(kept, KEPT_LOW);
-  if (load<u32>(kept, KEPT_FAMILY) == IPV4) {
-    const address: u32 = prefix == 0 ? 0 : <u32>low & (<u32>-1 << (32 - prefix));
-    putIPv4(address);
-  } else {
-    const all = <u64>-1;
-    const highMask: u64 = prefix == 0 ? 0 : prefix >= 64 ? all : all << <u64>(64 - prefix);
-    const lowMask: u64 = prefix <= 64 ? 0 : all << <u64>(128 - prefix);
-    putIPv6(load<u64>(kept, KEPT_HIGH) & highMask, low & lowMask, false);
-  }
+  if (load<u32>(kept, KEPT_FAMILY) == IPV4) putIPv4(<u32>(low & maskOf(32 + prefix)));
+  else putNetwork(load<u64>(kept, KEPT_HIGH), low, prefix, false);
   putByte(<u8>SLASH);
   putDecimal(prefix);
 }

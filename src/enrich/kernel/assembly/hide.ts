@@ -21,9 +21,9 @@ import {
   SPAN_BYTES,
 } from '../abi';
 import { high, IPV4, lastPart, NO_ADDRESS, parseAddress, SPAN_END, SPAN_FAMILY, SPAN_HIGH, SPAN_LOW, SPAN_START, SPAN_TEXT, storeSpan, textEnd, textStart } from './address';
-import { BACKSLASH, CASE_BIT, CLOSING_BRACKET, COLON, DOT, hexNumber, includes, LETTER_A, LETTER_U, MINUS, NEWLINE, OPENING_BRACE, OPENING_BRACKET, QUOTE, skipBlanks, SLASH, SPACE, TAB, UNDERSCORE, ZERO } from './ascii';
+import { BACKSLASH, CASE_BIT, CLOSING_BRACKET, COLON, DOT, hexNumber, includes, LETTER_A, LETTER_U, MINUS, NEWLINE, OPENING_BRACKET, QUOTE, skipBlanks, SLASH, SPACE, TAB, UNDERSCORE, ZERO } from './ascii';
 import { countResult } from './batch';
-import { putIPv4, putIPv6, reverseHalves, vectorOf } from './blocks';
+import { maskOf, putIPv4, putIPv6, putNetwork, reverseHalves, vectorOf } from './blocks';
 import { hasStepsInto, hideElements } from './elements';
 import { exactFamily } from './lenient';
 import { queryValue, resolveQueries, startQueries } from './lookup';
@@ -69,10 +69,9 @@ const MAPPED: u64 = 0xffff;
 /** The prefix length that leaves three of the numbers of an IPv4 address. */
 const OCTETS_WIDTH: u32 = 24;
 
-/** The next span to put out, the end of the spans, and that of the room for them. */
+/** The next span to put out, and the end of the spans. */
 let next: usize = 0;
 export let spansEnd: usize = 0;
-let limit: usize = 0;
 /** Input before this address was searched. */
 let searchedTo: usize = 0;
 /** Where the input begins that is not copied as it is: at the next span, or where it was not searched. */
@@ -84,14 +83,13 @@ let hasFieldsOnly: bool = false;
 /** Whether three of the numbers of an IPv4 address stay. */
 let keepsOctets: bool = false;
 
-/** Spans for which there is room besides those of the lines of a batch, for text. */
-const TEXT_SPANS: usize = 64;
+/** Spans for which there is room after those of the lines of a batch: one for each field of a line, or those of text. */
+const MORE_SPANS: usize = 64;
 
 /** Starts at an address, of which nothing is searched yet. */
 export function startHiding(from: usize): void {
   next = spans;
   spansEnd = spans;
-  limit = spansLimit - TEXT_SPANS * SPAN_BYTES;
   searchedTo = from;
   mayBeExact = !searchesStrings && !hasSteps;
   hasFieldsOnly = format == FORMAT_TEXT || (!hidesAll && fieldCount + u32(timelines != 0) == valueCount);
@@ -105,26 +103,21 @@ export function startHiding(from: usize): void {
 }
 
 @inline function isFull(): bool {
-  return spansEnd >= limit;
+  return spansEnd >= spansLimit;
 }
 
 /** Adds a span with the address that was parsed last. */
 function addSpan(start: usize, end: usize, family: u32): void {
-  if (!isFull()) pushSpan(start, end, family, start == textStart, 0, foundText);
+  if (!isFull()) pushSpan(start, end, family, 0, foundText);
 }
 
-/**
- * Adds a span where there is room.
- *
- * @param isPlain whether the address is written without escapes; @param quotes, dropped how much is around it, and what takes the place
- *   of all if it is dropped
- */
-@inline function pushSpan(start: usize, end: usize, family: u32, isPlain: bool, quotes: usize, dropped: usize): void {
+/** Adds a span where there is room. If it is dropped, a text takes its place, and that of the quotes around it. */
+@inline function pushSpan(start: usize, end: usize, family: u32, quotes: usize, text: usize): void {
   const span = spansEnd;
   spansEnd = span + SPAN_BYTES;
-  // Of most addresses that are truncated, all but the last number stays.
-  if (keepsOctets && isPlain && lastPart != 0) setSpan(span, lastPart, end, zeroText);
-  else if (isDropped(family, high)) setSpan(span, start - quotes, end + quotes, dropped);
+  // Of most addresses that are truncated, all but the last number stays. One that is written with escapes was parsed elsewhere.
+  if (keepsOctets && lastPart != 0 && start == textStart) setSpan(span, lastPart, end, zeroText);
+  else if (isDropped(family, high)) setSpan(span, start - quotes, end + quotes, text);
   else {
     storeSpan(span, start, end, family);
     store<u32>(span, 0, SPAN_TEXT);
@@ -240,23 +233,19 @@ function hideStrings(from: usize, to: usize, isField: bool): void {
   }
 }
 
-/** Adds the addresses of a field's value of JSON that begins at an address. */
+/** Adds the addresses of all strings in a field's value of JSON that begins at an address. */
 export function hideJson(at: usize): void {
-  const byte: u32 = load<u8>(at);
-  if (byte == QUOTE) hideString(at, !searchesStrings);
-  else if ((byte | CASE_BIT) == OPENING_BRACE) hideStrings(at, memberEnd(at), !searchesStrings);
-}
-
-/** Adds the addresses of a member. */
-function hideMember(value: u32, colon: usize): void {
-  if (hasStepsInto(value)) hideElements(value, colon);
-  else hideJson(skipBlanks(colon + 1));
+  hideStrings(at, memberEnd(at), !searchesStrings);
 }
 
 /** Adds the addresses of the value of a field, or of its further values only. */
 function hideField(field: u32, at: usize, start: usize, close: usize, isKnown: bool): void {
-  if (format == FORMAT_JSON) hideMember(field, at);
-  else if (!isKnown) hidePlain(at, close);
+  if (format == FORMAT_JSON) {
+    if (hasStepsInto(field)) hideElements(field, at);
+    else hideJson(at + 1);
+    return;
+  }
+  if (!isKnown) hidePlain(at, close);
   if (format != FORMAT_PAIRS) return;
   for (let next = nextValue(field, valueEnd(at, close), start, close); next != 0; next = nextValue(field, valueEnd(next, close), start, close)) {
     hidePlain(next, close);
@@ -272,8 +261,7 @@ function hideField(field: u32, at: usize, start: usize, close: usize, isKnown: b
   // A copy without escapes is before all input.
   const isExact = hasAddress && mayBeExact && exactFamily != NO_ADDRESS && textStart >= at;
   if (isExact) {
-    // There is room for one span for each field after the limit.
-    pushSpan(textStart, textEnd, exactFamily, true, usize(isJson), emptyText);
+    pushSpan(textStart, textEnd, exactFamily, usize(isJson), emptyText);
     if (isJson || format != FORMAT_PAIRS) return;
   }
   hideField(field, at, load<u32>(line, LINE_START), load<u32>(line, LINE_CLOSE), isExact);
@@ -347,7 +335,7 @@ function sortSpans(first: usize): void {
  */
 @inline export function endLine(line: usize, first: usize, values: usize): bool {
   if (!hasFieldsOnly || load<u32>(line, LINE_REPLACED_COUNT) != 0 || spansEnd > first + SPAN_BYTES) hideOthers(line, first, values);
-  if (isFull()) {
+  if (spansEnd >= spansLimit - MORE_SPANS * SPAN_BYTES) {
     spansEnd = first;
     searchedTo = load<u32>(line, LINE_START);
     return false;
@@ -488,7 +476,6 @@ function encryptSpans(first: usize): void {
 export function putTextTo(end: usize): void {
   const nextOfLines = next;
   const first = spansEnd;
-  limit = spansLimit;
   while (copied < end) {
     next = first;
     spansEnd = first;
@@ -499,7 +486,6 @@ export function putTextTo(end: usize): void {
     if (hides != HIDE_EXTRACT && searched > copied) put(copied, searched - copied);
     skipInputTo(max(copied, searched));
   }
-  limit = spansLimit - TEXT_SPANS * SPAN_BYTES;
   next = nextOfLines;
   spansEnd = first;
 }
@@ -561,17 +547,6 @@ function putReplacement(start: usize): void {
   else putEncrypted(next);
 }
 
-/** Returns the last bits of an address that `bits` first bits leave, as zeros. `bits` is at most 64. */
-@inline function mask(bits: u32): u64 {
-  return bits == 0 ? 0 : <u64>-1 << <u64>(64 - bits);
-}
-
-/** Returns whether an address has a colon: one of IPv6 has it in its first five bytes. */
-@inline function hasColon(start: usize, end: usize): bool {
-  const colons = <u32>i8x16.bitmask(i8x16.eq(v128.load(start), i8x16.splat(<i8>COLON)));
-  return (colons & (((<u32>1) << min<u32>(<u32>(end - start), 16)) - 1)) != 0;
-}
-
 function putTruncated(span: usize): void {
   const start: usize = load<u32>(span);
   const end: usize = load<u32>(span, SPAN_END);
@@ -579,9 +554,8 @@ function putTruncated(span: usize): void {
   let last = load<u64>(span, SPAN_LOW);
   let bits = cut6;
   if (load<u32>(span, SPAN_FAMILY) == IPV4) {
-    last &= mask(32 + cut4);
-    if (!hasColon(start, end)) {
-      putIPv4(<u32>last);
+    if (!includes(start, end, COLON)) {
+      putIPv4(<u32>(last & maskOf(32 + cut4)));
       return;
     }
     // IPv4-mapped.
@@ -590,10 +564,8 @@ function putTruncated(span: usize): void {
     bits = 96 + cut4;
   } else if (first >> 48 == SIX_TO_4) bits = 16 + cut4;
   else if (first == NAT64 && last >> 32 == 0) bits = 96 + cut4;
-  first &= mask(min(bits, 64));
-  last &= mask(bits > 64 ? bits - 64 : 0);
   // An IPv4 address at the end stays dotted.
-  putIPv6(first, last, bits >= 96 && includes(start, end, DOT));
+  putNetwork(first, last, bits, bits >= 96 && includes(start, end, DOT));
 }
 
 function putEncrypted(span: usize): void {

@@ -16,7 +16,7 @@ import { BACKSLASH, CASE_BIT, COLON, DOT, EQUALS, ESCAPE, GREATER, isDigit, LETT
 import { addCandidate } from './lookup';
 import { bits, equal, inRange, isWithin, VECTOR } from './masks';
 import { grammarOf, hasOwnLabel, hasRest, isForgeable, isParameter, machine, programOf, roleOf } from './roles';
-import { found, hasRoles, maxAddressLength } from './settings';
+import { found, maxAddressLength } from './settings';
 
 const LETTER_M: u32 = 109;
 const CAPITAL_K: u32 = 75;
