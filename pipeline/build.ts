@@ -19,7 +19,7 @@ import { verifyWithReport } from '../src/database/verify.js';
 import { DAY_MS, dayOf, startOfDay, today } from '../src/day.js';
 import { AtlasError } from '../src/errors.js';
 import { HISTORY_DAYS } from '../src/limits.js';
-import { KINDS, LABELS, NETWORKS } from '../src/rangefile/partitions.js';
+import { KINDS, LABELS, NETWORKS, type PartitionContent } from '../src/rangefile/partitions.js';
 import { checkOf, sampleRows } from './checking/check-stage.js';
 import { unpackRelease } from './compact-release.js';
 import { loadOverrides, type Override } from './config/overrides.js';
@@ -30,9 +30,9 @@ import { believedDate } from './fetching/data-date.js';
 import { copyFromCurrentRelease, currentManifest, lastCopy } from './fetching/released-copy.js';
 import { checkRolledBack, RefusedError } from './gates/refusal.js';
 import type { MergeStrategy } from './merging/evidence.js';
-import { type KindInput, kindLists, type MergedKinds, mergeKinds } from './merging/kind-merger.js';
+import { type KindInput, kindLists, mergeKinds } from './merging/kind-merger.js';
 import { mergeLabels } from './merging/label-merger.js';
-import { type MergedNetworks, mergeNetworks } from './merging/network-merger.js';
+import { mergeNetworks } from './merging/network-merger.js';
 import { type MergeInput, type MergeResult, mergeSources } from './merging/range-merger.js';
 import { withDataDir } from './operations/data-dir.js';
 import { currentText, type PublishOptions, publishGated } from './publish-gated.js';
@@ -161,8 +161,8 @@ async function readOverrides(
 interface MergeOutput {
   merged: MergeResult;
   /** Undefined if no source has networks. */
-  networks: MergedNetworks | undefined;
-  kinds: MergedKinds;
+  networks: PartitionContent | undefined;
+  kinds: PartitionContent;
 }
 
 /** Stage `merge`: merges the rows of all sources into sorted, gap-free lists of ranges for each family and partition. */

@@ -17,16 +17,6 @@ import { openMirror } from '../src/mirror/reader.js';
 import { type MirrorRanges, type MirrorSource, writeMirror } from '../src/mirror/writer.js';
 import { LAYERS, sourceLayer } from './merging/candidates.js';
 
-/** What the mirror says about a release as a whole. */
-export interface MirroredRelease {
-  id: string;
-  /** `YYYY-MM-DD`. */
-  asOf: string;
-  toolVersion: string;
-  /** The source with the highest priority first. */
-  inputs: ManifestInput[];
-}
-
 /** Returns the layers as rows of the mirror's table `source`. */
 function mirrorSources(inputs: ManifestInput[]): MirrorSource[] {
   const own = (layer: number, id: string, attribution: string): MirrorSource => ({
@@ -58,11 +48,11 @@ function mirrorSources(inputs: ManifestInput[]): MirrorSource[] {
  */
 export function writeReleaseMirror(
   path: string,
-  { id, asOf, toolVersion, inputs }: MirroredRelease,
+  { id, as_of, tool_version, inputs }: Pick<Manifest, 'id' | 'as_of' | 'tool_version' | 'inputs'>,
   ranges: MirrorRanges,
 ): void {
   writeMirror(path, {
-    meta: { as_of: asOf, release: id, tool_version: toolVersion },
+    meta: { as_of, release: id, tool_version },
     sources: mirrorSources(inputs),
     hasConfidence: isByEvidence(inputs),
     ...ranges,
@@ -77,9 +67,8 @@ export function writeReleaseMirror(
  * @returns the manifest that was written
  */
 export function writeLocalMirror(dir: string, manifest: Manifest, ranges: MirrorRanges): Manifest {
-  const { id, as_of: asOf, tool_version: toolVersion, inputs } = manifest;
   const path = join(dir, MIRROR_FILE);
-  writeReleaseMirror(path, { id, asOf, toolVersion, inputs }, ranges);
+  writeReleaseMirror(path, manifest, ranges);
   const mirror = describeStoredFile(path);
   const outputs = manifest.outputs.map((output) => (output.name === MIRROR_FILE ? mirror : output));
   const local: Manifest = { ...manifest, outputs };

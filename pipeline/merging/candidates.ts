@@ -3,6 +3,7 @@ import type { Family } from '../../src/address/parse.js';
 import { compareAddresses, nextAddress, previousAddress } from '../../src/address/words.js';
 import { RangeBuilder } from '../../src/range/columns.js';
 import { ANYCAST_LAYER, UNDELEGATED_LAYER } from '../../src/range/vote.js';
+import type { FileRecord } from '../../src/rangefile/layout.js';
 import type { SpecialRange } from '../config/reference.js';
 
 /**
@@ -80,5 +81,26 @@ export class CandidateBuilder extends RangeBuilder {
       return;
     }
     this.add(first, last, index, value, layer);
+  }
+}
+
+/**
+ * Adds the special-purpose ranges to a partition besides the countries: they have no record of a source, and an address with an IPv4
+ * address inside has that of this one.
+ *
+ * @param records of the partition, to which those of embedded addresses are added
+ * @param none the record of addresses that no source has
+ */
+export function addSpecialRanges(
+  builders: Record<Family, CandidateBuilder>,
+  special: readonly SpecialRange[],
+  records: FileRecord[],
+  none: number,
+): void {
+  for (const { family, first, last, result, layer } of special) {
+    if (result.kind === 'embedded') {
+      const record = records.push({ kind: 'embedded', scheme: result.scheme }) - 1;
+      builders[family].add(first, last, 0, record, LAYERS.embedded);
+    } else if (layer === 'over') builders[family].addExceptEmbedded(first, last, 0, none, LAYERS.special);
   }
 }

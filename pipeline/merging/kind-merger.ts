@@ -4,9 +4,10 @@ import type { ManifestInput, MissingList, NetworkList } from '../../src/database
 import type { BoundedRanges, RangeColumns } from '../../src/range/columns.js';
 import { mergeRows } from '../../src/range/merge.js';
 import { type Cell, type LabelRecord, UNLABELED } from '../../src/rangefile/layout.js';
+import type { PartitionContent } from '../../src/rangefile/partitions.js';
 import type { Reference } from '../config/reference.js';
 import type { IngestedSource } from '../stage.js';
-import { CandidateBuilder, LAYERS } from './candidates.js';
+import { addSpecialRanges, CandidateBuilder, LAYERS } from './candidates.js';
 import { anycastOf } from './range-merger.js';
 
 /** The kinds of networks that lists tell; of several, the last one counts. */
@@ -41,13 +42,6 @@ export function kindLists(
   return { networks, unlisted: [knowsAnycast ? false : null, isComplete ? 'none' : null] };
 }
 
-/** The kinds of networks; each range's value is an index into `records`. */
-export interface MergedKinds {
-  v4: RangeColumns;
-  v6: RangeColumns;
-  records: LabelRecord[];
-}
-
 /** Numbers rows of values; the first is that of addresses of which nothing is listed. */
 class KindRecords {
   readonly records: LabelRecord[] = [];
@@ -72,7 +66,7 @@ export function prefixesOf({ listed, v4, v6 }: IngestedSource): BoundedRanges[] 
  * Merges the lists. Special-purpose ranges are in none of them, and an address with an IPv4 address inside is what that one is. Within a
  * kind, the narrowest prefix says whose it is; of equal ones, that of the later source.
  */
-export function mergeKinds({ sources, lists, reference }: KindInput): MergedKinds {
+export function mergeKinds({ sources, lists, reference }: KindInput): PartitionContent<LabelRecord> {
   const { networks, unlisted } = lists;
   const table = new KindRecords();
   const none = table.indexOf(...unlisted, null);
@@ -88,12 +82,7 @@ export function mergeKinds({ sources, lists, reference }: KindInput): MergedKind
     if (network === undefined) continue;
     for (const ranges of prefixesOf(source)) add(ranges, KIND_LAYERS[NETWORK_KINDS.indexOf(network.kind)]!, position);
   }
-  for (const { family, first, last, result, layer } of special) {
-    if (result.kind === 'embedded') {
-      const record = table.records.push({ kind: 'embedded', scheme: result.scheme }) - 1;
-      builders[family].add(first, last, 0, record, LAYERS.embedded);
-    } else if (layer === 'over') builders[family].addExceptEmbedded(first, last, 0, none, LAYERS.special);
-  }
+  addSpecialRanges(builders, special, table.records, none);
   const merge = (family: Family): RangeColumns => {
     const candidates = builders[family].finish();
     return mergeRows(candidates, [ANYCAST, ...KIND_LAYERS], ({ rows, other }) => {

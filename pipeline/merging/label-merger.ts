@@ -1,26 +1,22 @@
 /** Merges the labels of files into one list of ranges for each family, with the algebra of the countries. */
 import type { Family } from '../../src/address/parse.js';
 import { addressWords, compareSizes } from '../../src/address/words.js';
-import { RangeBuilder, type RangeColumns } from '../../src/range/columns.js';
+import type { RangeColumns } from '../../src/range/columns.js';
 import { mergeRows } from '../../src/range/merge.js';
 import { type LabelRecord, UNLABELED } from '../../src/rangefile/layout.js';
+import type { PartitionContent } from '../../src/rangefile/partitions.js';
 import type { Reference } from '../config/reference.js';
 import type { LabelTable } from '../stage.js';
-import { LAYERS } from './candidates.js';
-
-/** The merged labels of both families; each range's value is an index into `records`. */
-export interface MergedLabels {
-  v4: RangeColumns;
-  v6: RangeColumns;
-  records: LabelRecord[];
-  columns: string[];
-}
+import { addSpecialRanges, CandidateBuilder, LAYERS } from './candidates.js';
 
 /** The layer of the first file. */
 const FIRST_LAYER = LAYERS.embedded + 1;
 
 /** Number of the record of addresses without a label. */
 const NONE = 0;
+
+/** Merged labels, with the names of their columns. */
+type MergedLabels = PartitionContent<LabelRecord> & { columns: string[] };
 
 /**
  * Merges the labels of files. The value of a column is that of the narrowest row that covers the address, among the rows of the files
@@ -32,8 +28,7 @@ const NONE = 0;
 export function mergeLabels(tables: readonly LabelTable[], { special }: Pick<Reference, 'special'>): MergedLabels {
   const columns = [...new Set(tables.flatMap((table) => table.columns))];
   const records: LabelRecord[] = [{ kind: 'none', reason: UNLABELED }];
-  const embedded = special.filter(({ result }) => result.kind === 'embedded');
-  const builders = { 4: new RangeBuilder(4), 6: new RangeBuilder(6) };
+  const builders = { 4: new CandidateBuilder(4, 0, special), 6: new CandidateBuilder(6, 0, special) };
   for (const [position, { v4, v6 }] of tables.entries()) {
     for (const { family, count, first, last, value } of [v4, v6]) {
       for (let i = 0; i < count; i++) {
@@ -41,11 +36,13 @@ export function mergeLabels(tables: readonly LabelTable[], { special }: Pick<Ref
       }
     }
   }
-  for (const { family, first, last, result } of embedded) {
-    if (result.kind !== 'embedded') continue;
-    const record = records.push({ kind: 'embedded', scheme: result.scheme }) - 1;
-    builders[family].add(first, last, 0, record, LAYERS.embedded);
-  }
+  // Other special-purpose ranges, such as private networks, have labels.
+  addSpecialRanges(
+    builders,
+    special.filter(({ result }) => result.kind === 'embedded'),
+    records,
+    NONE,
+  );
 
   const byRow = new Map<string, number>();
   /** Returns the record of rows of several files, each as the positions of its file and of its values; the first one wins. */

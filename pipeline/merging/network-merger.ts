@@ -1,18 +1,11 @@
 /** Merges the networks of sources into one list of ranges for each family, with the algebra of the countries. */
 import type { Family } from '../../src/address/parse.js';
-import type { MergedRanges } from '../../src/range/columns.js';
 import { mergeRanges } from '../../src/range/merge.js';
 import { type NetworkRecord, UNANNOUNCED } from '../../src/rangefile/layout.js';
+import type { PartitionContent } from '../../src/rangefile/partitions.js';
 import type { Reference } from '../config/reference.js';
 import type { IngestedNetworks } from '../stage.js';
-import { CandidateBuilder, LAYERS, sourceLayer } from './candidates.js';
-
-/** The merged networks of both families; each range's value is an index into `records`. */
-export interface MergedNetworks {
-  v4: MergedRanges;
-  v6: MergedRanges;
-  records: NetworkRecord[];
-}
+import { addSpecialRanges, CandidateBuilder, sourceLayer } from './candidates.js';
 
 /** Number of the record of addresses without a network. */
 const NONE = 0;
@@ -26,7 +19,7 @@ const NONE = 0;
 export function mergeNetworks(
   sources: readonly IngestedNetworks[],
   { special }: Pick<Reference, 'special'>,
-): MergedNetworks {
+): PartitionContent<NetworkRecord> {
   const records: NetworkRecord[] = [{ kind: 'none', reason: UNANNOUNCED }];
   const builder = (family: Family): CandidateBuilder => {
     const capacity = sources.reduce((sum, source) => sum + source[`v${family}`].count, special.length);
@@ -51,12 +44,6 @@ export function mergeNetworks(
       for (let i = 0; i < count; i++) builders[family].addExceptEmbedded(first, last, i, values[value[i]!]!, layer);
     }
   }
-  for (const { family, first, last, result, layer } of special) {
-    if (result.kind === 'embedded') {
-      const record = records.push({ kind: 'embedded', scheme: result.scheme }) - 1;
-      builders[family].add(first, last, 0, record, LAYERS.embedded);
-    } else if (layer === 'over') builders[family].addExceptEmbedded(first, last, 0, NONE, LAYERS.special);
-  }
-  const merge = (family: Family): MergedRanges => mergeRanges(builders[family].finish());
-  return { v4: merge(4), v6: merge(6), records };
+  addSpecialRanges(builders, special, records, NONE);
+  return { v4: mergeRanges(builders[4].finish()), v6: mergeRanges(builders[6].finish()), records };
 }

@@ -9,11 +9,9 @@ import { MANIFEST_FILE } from '../../src/database/release.js';
 import { openReleasePartition, openReleaseRanges } from '../../src/database/release-files.js';
 import { AtlasError, causedError, misuse } from '../../src/errors.js';
 import { openArchive } from '../../src/history/archive.js';
-import type { Values } from '../../src/history/changes.js';
 import type { Answers } from '../../src/history/entry.js';
 import { answersOf, importEntry, importProblem, removeImports } from '../../src/history/write.js';
 import { DEFAULT_MAX_REJECT_SHARE, MAX_UNPACKED_BYTES } from '../../src/limits.js';
-import type { MergedRanges } from '../../src/range/columns.js';
 import type { FileRecord, NetworkRecord } from '../../src/rangefile/layout.js';
 import { COUNTRIES, NETWORKS, type Partition } from '../../src/rangefile/partitions.js';
 import { decodeFile, type PartitionFile } from '../../src/rangefile/reader.js';
@@ -125,27 +123,11 @@ async function answersOfTable(
   const source = { id: SOURCE_ID, format: recognized, maxRejectShare: DEFAULT_MAX_REJECT_SHARE, advice };
   const { ingested } = await readSource({ source, files }, note);
   if (ingested.networks !== undefined) {
-    return { networks: answersOfMerged(mergeNetworks([ingested.networks], reference)) };
+    return { networks: answersOf(mergeNetworks([ingested.networks], reference)) };
   }
   checkUsableCountries(ingested, reference);
   const countries = countryTable(reference, day);
-  return { countries: answersOfMerged(mergeSources({ sources: [ingested], reference, countries, overrides: [] })) };
-}
-
-function answersOfMerged<Rec extends FileRecord>({
-  records,
-  v4,
-  v6,
-}: {
-  records: readonly Rec[];
-  v4: MergedRanges;
-  v6: MergedRanges;
-}): Answers<Rec> {
-  const layer = ({ family, count, first, value }: MergedRanges): Values => ({
-    ...{ family, count, first },
-    value: Uint32Array.from(value, (record) => record + 1),
-  });
-  return { records, v4: layer(v4), v6: layer(v6) };
+  return { countries: answersOf(mergeSources({ sources: [ingested], reference, countries, overrides: [] })) };
 }
 
 async function readAnswers(

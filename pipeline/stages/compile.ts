@@ -17,7 +17,7 @@ import {
 } from '../../src/database/release.js';
 import type { MergedRanges, RangeColumns } from '../../src/range/columns.js';
 import type { FileRecord, RangeRecord } from '../../src/rangefile/layout.js';
-import { NETWORKS, OpenPartitions, type Partition } from '../../src/rangefile/partitions.js';
+import { NETWORKS, OpenPartitions, type Partition, type PartitionContent } from '../../src/rangefile/partitions.js';
 import { decodeFile, type NetworkFile, rangeColumns } from '../../src/rangefile/reader.js';
 import { encodeFile, encodeRangeFile } from '../../src/rangefile/writer.js';
 import type { Merged } from '../merging/range-merger.js';
@@ -29,7 +29,7 @@ import type { FinishedRelease, MissingSource, StageContext, StageResult } from '
 /** The ranges and records of a partition besides the countries. */
 export interface OtherContent {
   partition: Partition;
-  content: { v4: RangeColumns; v6: RangeColumns; records: readonly FileRecord[] };
+  content: PartitionContent;
 }
 
 export interface CompileInput {
@@ -119,11 +119,8 @@ export function compile(
     opened.set(partition, decodeFile(partition, bytes, partition.file, true, partition.columns?.({ labels })));
   }
   const mirrorPath = join(dir, MIRROR_FILE);
-  writeReleaseMirror(
-    mirrorPath,
-    { id: identity.id, asOf, toolVersion: identity.toolVersion, inputs },
-    { v4, v6, records, others: opened },
-  );
+  const about = { id: identity.id, as_of: asOf, tool_version: identity.toolVersion };
+  writeReleaseMirror(mirrorPath, { ...about, inputs }, { v4, v6, records, others: opened });
   outputs.push(describeStoredFile(mirrorPath));
   const counts: Record<string, number> = {};
   for (const [{ file, table }, { bytes }] of opened.entries()) {
@@ -134,9 +131,7 @@ export function compile(
   const date = dataDate(inputs, [v4, v6], records);
   const manifest: Manifest = {
     manifest_version: 1,
-    id: identity.id,
-    as_of: asOf,
-    tool_version: identity.toolVersion,
+    ...about,
     input_hash: identity.inputHash,
     inputs,
     ...(overrides && { overrides }),

@@ -3,7 +3,7 @@ import type { Family } from '../address/parse.js';
 import { noConfidence } from '../rangefile/confidence.js';
 import { MAX_CONFIDENCE } from '../rangefile/layout.js';
 import { COUNTRIES, type Partition } from '../rangefile/partitions.js';
-import { type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
+import { contentOf, type PartitionFile, type RangeFile } from '../rangefile/reader.js';
 import { encodeFile } from '../rangefile/writer.js';
 import { decodeColumn, encodeColumn } from './column.js';
 import type { Container } from './container.js';
@@ -20,8 +20,8 @@ export function fileSections(
   file: PartitionFile & Partial<Pick<RangeFile, 'confidence4' | 'confidence6'>>,
   withConfidence = false,
 ): Map<string, Uint8Array> {
-  const { records, path, confidence4, confidence6 } = file;
-  const sections = partitionSections(partition, { records, v4: rangeColumns(file, 4), v6: rangeColumns(file, 6) });
+  const { path, confidence4, confidence6 } = file;
+  const sections = partitionSections(partition, contentOf(file));
   if (!withConfidence) return sections;
   if (confidence4 === undefined || confidence6 === undefined) throw noConfidence(path);
   return sections.set('confidence4', encodeColumn(confidence4)).set('confidence6', encodeColumn(confidence6));

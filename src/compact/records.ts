@@ -1,10 +1,8 @@
 /** The records and ranges of a partition in the compact form, see FORMAT.md. Nothing here needs Node. */
 import { EMBEDDED_SCHEMES, type EmbeddedScheme } from '../address/embedded.js';
 import type { Family } from '../address/parse.js';
-import type { RangeColumns } from '../range/columns.js';
 import type { FileRecord } from '../rangefile/layout.js';
-import type { Partition } from '../rangefile/partitions.js';
-import type { PartitionFile } from '../rangefile/reader.js';
+import type { Partition, PartitionContent, PartitionFile } from '../rangefile/partitions.js';
 import type { Container } from './container.js';
 import { type DecodedPartition, decodePartition, encodePartition } from './partition.js';
 
@@ -80,14 +78,6 @@ export function decodeText(container: Container, section: string): string {
     if (!(error instanceof TypeError)) throw error;
     throw container.damaged(`section ${section} is not UTF-8`);
   }
-}
-
-/** The ranges and records of a partition. */
-export interface PartitionContent {
-  /** By record number. */
-  records: readonly FileRecord[];
-  v4: RangeColumns;
-  v6: RangeColumns;
 }
 
 /** Returns the sections of a partition, in file order, for `writeContainer`. */

@@ -9,8 +9,8 @@ import { DAY_MS, dayOf, shiftedDay, startOfDay } from '../day.js';
 import { AtlasError, misuse } from '../errors.js';
 import { combine } from '../range/cut.js';
 import { type RangeRecord, recordIdentity } from '../rangefile/layout.js';
-import { splitIPv6 } from '../rangefile/memory.js';
-import { buildIndex, type SearchColumns } from '../rangefile/search.js';
+import { columns4, columns6 } from '../rangefile/memory.js';
+import type { SearchColumns } from '../rangefile/search.js';
 import type { Archive, Entry, Span } from './archive.js';
 import { joinLayers, type Values } from './changes.js';
 import type { Answers } from './entry.js';
@@ -308,19 +308,10 @@ export function answersOverTime(archive: Archive, current?: () => Answers): Answ
     states.fill(isCurrent || isKnown(span) ? state : unknown, dayNumber(day) - firstDay);
     return isCurrent ? today : span.from;
   });
-  const { high, low } = splitIPv6(v6.count, v6.first);
   return {
-    count4: v4.count,
-    start4: v4.first,
-    start4Low: new Uint16Array(v4.first.buffer, v4.first.byteOffset, 2 * v4.count),
-    index4: buildIndex(v4.count, v4.first),
-    record4: v4.value,
-    count6: v6.count,
-    high6: high,
-    low6: low,
-    index6: buildIndex(v6.count, v6.first, 4),
+    ...columns4(v4),
+    ...columns6(v6),
     divisions6: undefined,
-    record6: v6.value,
     timelines,
     steps,
     records: byMembership.records,

@@ -4,14 +4,14 @@
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Family } from '../address/parse.js';
 import { currentReleaseId } from '../database/release.js';
 import { DAY_MS, dayOf, startOfDay, today } from '../day.js';
 import { AtlasError, hasCode, misuse, orElse } from '../errors.js';
 import { rename, replaceFile } from '../files.js';
+import type { RangeColumns } from '../range/columns.js';
 import { type FileRecord, type RangeRecord, recordIdentity } from '../rangefile/layout.js';
-import { archivedPartitions } from '../rangefile/partitions.js';
-import { type PartitionFile, rangeColumns } from '../rangefile/reader.js';
+import { archivedPartitions, type PartitionContent } from '../rangefile/partitions.js';
+import { contentOf, type PartitionFile } from '../rangefile/reader.js';
 import { type Archive, type Entry, isOfFuture, openArchive, PENDING_FILE } from './archive.js';
 import { differenceOf, type Values } from './changes.js';
 import {
@@ -32,13 +32,13 @@ import { PACK_LIST_FILE, readPack } from './pack.js';
  */
 export const CHANGES_PER_BASE = 0.75;
 
-/** Returns the answers of a release, or its networks. */
-export function answersOf<Rec extends FileRecord>(file: PartitionFile<Rec>): Answers<Rec> {
-  const layer = (family: Family): Values => {
-    const { count, first, value } = rangeColumns(file, family);
+/** Returns a partition of a release, or what was merged, as answers. */
+export function answersOf<Rec extends FileRecord>(from: PartitionFile<Rec> | PartitionContent<Rec>): Answers<Rec> {
+  const { records, v4, v6 } = 'v4' in from ? from : contentOf(from);
+  const layer = ({ family, count, first, value }: RangeColumns): Values => {
     return { family, count, first, value: new Uint32Array(value).map((record) => record + 1) };
   };
-  return { records: file.records, v4: layer(4), v6: layer(6) };
+  return { records, v4: layer(v4), v6: layer(v6) };
 }
 
 /** Renumbers answers by the records of earlier ones; records that those lack follow after them. */

@@ -6,9 +6,8 @@ import { AtlasError, causedError, damagedRelease, REBUILD } from '../errors.js';
 import type { RangeColumns } from '../range/columns.js';
 import { COUNTRIES, OpenPartitions, type Partition } from '../rangefile/partitions.js';
 import { type PartitionFile, type RangeFile, rangeColumns } from '../rangefile/reader.js';
-import { ipv6Bounds } from './bounds.js';
 import { openMirror } from './reader.js';
-import { recordColumns, recordRows } from './writer.js';
+import { ipv6Bounds, recordColumns, recordRows } from './writer.js';
 
 /** Rows compared at a time. SQLite joins each of their columns into one text, which is many times as fast as reading single rows. */
 const PAGE_ROWS = 2048;

@@ -2,14 +2,13 @@
 
 import { readFileSync } from 'node:fs';
 import type Sqlite from 'better-sqlite3';
-import { networkBytes } from '../address/words.js';
+import { networkBytes, previousAddress } from '../address/words.js';
 import { packageFile } from '../package-root.js';
 import type { MergedRanges, RangeColumns } from '../range/columns.js';
 import { type Cell, cellsOf, type FileRecord, type RangeRecord } from '../rangefile/layout.js';
-import { COUNTRIES, type OpenPartitions, type Partition } from '../rangefile/partitions.js';
-import { type PartitionFile, rangeColumns } from '../rangefile/reader.js';
+import { COUNTRIES, type OpenPartitions, type Partition, type PartitionContent } from '../rangefile/partitions.js';
+import { contentOf, type PartitionFile } from '../rangefile/reader.js';
 import { sqlite } from '../sqlite.js';
-import { ipv6Bounds } from './bounds.js';
 
 /** A row of the table `source`. */
 export interface MirrorSource {
@@ -96,12 +95,27 @@ function writeConfidence(database: Sqlite.Database, { v4, v6 }: MirrorContent): 
   }
 }
 
+/**
+ * Returns the first and the last addresses of IPv6 ranges as the mirror has them, 16 bytes each, in network order.
+ *
+ * @param ranges a partition of the address space
+ * @param from the first of the ranges that are wanted
+ * @param to the one after the last of them
+ */
+export function ipv6Bounds({ count, first }: RangeColumns, from = 0, to = count): { first: Buffer; last: Buffer } {
+  const last = new Uint32Array(4 * (to - from));
+  // A range ends before the next one begins; before the first range, at zero, is the last address of all.
+  for (let range = from; range < to; range++) {
+    previousAddress(first, (range + 1) % count, 4, last.subarray(4 * (range - from)));
+  }
+  return { first: networkBytes(first.subarray(4 * from, 4 * to)), last: networkBytes(last) };
+}
+
 /** Writes the ranges of both families into the tables whose names end so; `more` returns the values of columns after the usual four. */
 function insertRanges(
   database: Sqlite.Database,
   table: string,
-  { v4, v6 }: Record<'v4' | 'v6', RangeColumns>,
-  records: readonly FileRecord[],
+  { v4, v6, records }: PartitionContent,
   more: (family: 'v4' | 'v6', range: number) => number[] = () => [],
 ): void {
   const columns = records.map(recordColumns);
@@ -140,7 +154,7 @@ function writePartition(
   insertRows(database, table, rows[0]?.length ?? 1, rows.length, (i, values) => {
     values.push(...rows[i]!);
   });
-  insertRanges(database, table, { v4: rangeColumns(file, 4), v6: rangeColumns(file, 6) }, file.records);
+  insertRanges(database, table, contentOf(file));
 }
 
 /**
@@ -168,7 +182,7 @@ export function writeMirror(path: string, content: MirrorContent): void {
     const countries = content.records.filter((record) => record.kind === 'country');
     countries.sort((a, b) => (a.code < b.code ? -1 : 1));
     for (const { code, name, isEu } of countries) country.run(code, name, isEu ? 1 : 0);
-    insertRanges(database, COUNTRIES.table, content, content.records, (family, i) => [content[family].layers[i]!]);
+    insertRanges(database, COUNTRIES.table, content, (family, i) => [content[family].layers[i]!]);
     if (content.hasConfidence === true) writeConfidence(database, content);
     for (const [partition, file] of content.others?.entries() ?? []) writePartition(database, partition, file);
     database.exec('COMMIT');

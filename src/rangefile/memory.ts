@@ -1,16 +1,12 @@
 /** Files of ranges that are in memory only. */
 import type { RangeColumns } from '../range/columns.js';
 import { type FileRecord, type RangeRecord, recordMembers } from './layout.js';
-import type { PartitionFile, RangeFile } from './reader.js';
+import type { PartitionContent, PartitionFile, RangeFile } from './partitions.js';
 import { buildIndex } from './search.js';
 
-export interface RangeFileContent<Rec extends FileRecord = RangeRecord> {
+export interface RangeFileContent<Rec extends FileRecord = RangeRecord> extends PartitionContent<Rec> {
   /** `YYYY-MM-DD`. */
   asOf: string;
-  /** IPv4 ranges; `value` is an index into `records`, as in `v6`. */
-  v4: RangeColumns;
-  v6: RangeColumns;
-  records: readonly Rec[];
   /** Confidence of each range, in percent, if the sources voted. */
   confidence?: { v4: Uint8Array; v6: Uint8Array } | undefined;
 }
@@ -31,13 +27,13 @@ export function splitIPv6(count: number, first: Uint32Array): { high: Uint32Arra
 type ColumnsOf<Value> = Omit<RangeColumns, 'value'> & { value: Value };
 
 /** Returns IPv4 ranges as the columns of a file. */
-function columns4<Value>({ count, first, value }: ColumnsOf<Value>) {
+export function columns4<Value>({ count, first, value }: ColumnsOf<Value>) {
   const start4Low = new Uint16Array(first.buffer, first.byteOffset, 2 * count);
   return { count4: count, start4: first, start4Low, record4: value, index4: buildIndex(count, first) };
 }
 
 /** Returns IPv6 ranges as the columns of a file. */
-function columns6<Value>({ count, first, value }: ColumnsOf<Value>) {
+export function columns6<Value>({ count, first, value }: ColumnsOf<Value>) {
   const { high, low } = splitIPv6(count, first);
   return { count6: count, high6: high, low6: low, record6: value, index6: buildIndex(count, first, 4) };
 }

@@ -2,8 +2,17 @@
  * The partitions that a release can have: the whole address space, cut into ranges, each with a record. Everything that a part of the
  * program needs to know of one of them is in its entry; the parts iterate the table.
  */
+import type { RangeColumns } from '../range/columns.js';
 import { type FileRecord, type LabelRecord, MAX_RECORDS, type NetworkRecord, type RangeRecord } from './layout.js';
 import type { SearchColumns } from './search.js';
+
+/** The ranges and the records of a partition, before it is a file. */
+export interface PartitionContent<Rec extends FileRecord = FileRecord> {
+  /** IPv4 ranges; `value` is an index into `records`, as in `v6`. */
+  v4: RangeColumns;
+  v6: RangeColumns;
+  records: readonly Rec[];
+}
 
 /** A file of ranges in memory: typed arrays over its bytes. Columns are named after the sections of FORMAT.md. */
 export interface PartitionFile<Rec extends FileRecord = FileRecord> extends SearchColumns {

@@ -29,7 +29,7 @@ import {
   SECTIONS,
   type SectionTag,
 } from './layout.js';
-import { COUNTRIES, type Partition, type PartitionFile, type RangeFile } from './partitions.js';
+import { COUNTRIES, type Partition, type PartitionContent, type PartitionFile, type RangeFile } from './partitions.js';
 import type { SearchColumns } from './search.js';
 
 export type { NetworkFile, PartitionFile, RangeFile, RowFile, UnreadColumns } from './partitions.js';
@@ -60,6 +60,11 @@ export function rangeColumns(
     first[2 * i + 3] = low6[i]!;
   }
   return { family, count: count6, first, value: file.record6 };
+}
+
+/** Returns the ranges and records of a file, as {@link rangeColumns} does. */
+export function contentOf<Rec extends FileRecord>(file: PartitionFile<Rec>): PartitionContent<Rec> {
+  return { records: file.records, v4: rangeColumns(file, 4), v6: rangeColumns(file, 6) };
 }
 
 /** Offset and length of each section in bytes. */

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { BlockList, isIPv6 } from 'node:net';
 import { loadReference } from '../../pipeline/config/reference.js';
-import { type MergedNetworks, mergeNetworks } from '../../pipeline/merging/network-merger.js';
+import { mergeNetworks } from '../../pipeline/merging/network-merger.js';
 import type { IngestedNetworks } from '../../pipeline/stage.js';
 import { packageFile } from '../../src/package-root.js';
 import { parseCidr } from '../../src/range/cidr.js';
@@ -38,7 +38,7 @@ export function ingestedNetworks(blocks: readonly NetworkBlock[]): IngestedNetwo
 }
 
 /** Merges blocks as a build does. */
-export function networksOf(blocks: readonly NetworkBlock[]): MergedNetworks {
+export function networksOf(blocks: readonly NetworkBlock[]) {
   return mergeNetworks([ingestedNetworks(blocks)], loadReference());
 }
 

@@ -5,7 +5,7 @@ import { formatCidr, rangeToCidrs } from '../../range/cidr.js';
 import type { RangeColumns } from '../../range/columns.js';
 import { combine, Pairs } from '../../range/cut.js';
 import { type Cell, cellsOf, RECORD_KINDS, RECORD_WORD, RECORD_WORDS } from '../../rangefile/layout.js';
-import { splitIPv6 } from '../../rangefile/memory.js';
+import { columns4, columns6 } from '../../rangefile/memory.js';
 import { LABELS, NETWORKS, type Partition } from '../../rangefile/partitions.js';
 import { type NetworkFile, type PartitionFile, rangeColumns } from '../../rangefile/reader.js';
 import { type CountryAnswer, openMembers, resultFormat, resultTexts } from '../formats/results.js';
@@ -177,7 +177,7 @@ function otherAnswers(partition: Partition, file: PartitionFile, add: readonly A
  */
 export interface OtherRows {
   files: ReadonlyMap<Partition, PartitionFile>;
-  columns: Record<Family, PartitionColumns>;
+  columns: PartitionColumns;
   /** The number of records, or of combinations. */
   count: number;
   /** For each partition, its record in each combination; undefined for a single partition. */
@@ -187,7 +187,7 @@ export interface OtherRows {
 /** Joins partitions, at least one; they are cut where one of them begins another range. */
 function joinPartitions(files: OtherRows['files']): OtherRows {
   const [[partition, file], ...more] = [...files] as [[Partition, PartitionFile], ...[Partition, PartitionFile][]];
-  if (more.length === 0) return { files, columns: columnsOfFile(file), count: file.recordCount, records: undefined };
+  if (more.length === 0) return { files, columns: file, count: file.recordCount, records: undefined };
   let joined = { 4: rangeColumns(file, 4), 6: rangeColumns(file, 6) };
   let records = new Map([[partition, Uint32Array.from({ length: file.recordCount }, (_, record) => record)]]);
   for (const [other, otherFile] of more) {
@@ -221,45 +221,27 @@ export interface AskedRows {
   countsBlocks: boolean;
 }
 
+/** The columns of both families that the kernel makes rows of. */
+type PartitionColumns = Pick<EnrichRanges, 'count4' | 'start4' | 'record4' | 'count6' | 'high6' | 'low6' | 'record6'>;
+
 /** A partition of both families, and for each of its records the number of what it answers, if blocks are asked for. */
 interface AskedPartition {
-  columns: Record<Family, PartitionColumns>;
+  columns: PartitionColumns;
   answers: Uint32Array | undefined;
 }
 
-/** A family of a partition: the first and last halves of the start addresses; of IPv4, the start addresses. */
-interface PartitionColumns {
-  count: number;
-  highs: Uint32Array;
-  lows?: Uint32Array;
-  records: Uint16Array | Uint32Array;
-}
-
-function columnsOfFile(
-  file: Pick<EnrichRanges, 'count4' | 'start4' | 'record4' | 'count6' | 'high6' | 'low6' | 'record6'>,
-): AskedPartition['columns'] {
-  return {
-    4: { count: file.count4, highs: file.start4, records: file.record4 },
-    6: { count: file.count6, highs: file.high6, lows: file.low6, records: file.record6 },
-  };
-}
-
-function columnsOfRanges({ 4: v4, 6: v6 }: Record<Family, RangeColumns>): AskedPartition['columns'] {
-  const { high, low } = splitIPv6(v6.count, v6.first);
-  return {
-    4: { count: v4.count, highs: v4.first, records: v4.value },
-    6: { count: v6.count, highs: high, lows: low, records: v6.value },
-  };
+function columnsOfRanges({ 4: v4, 6: v6 }: Record<Family, RangeColumns>): PartitionColumns {
+  return { ...columns4(v4), ...columns6(v6) };
 }
 
 /** Places the partitions of a family, see `PARTITION_…` in abi.ts. */
 function placePartitions(plan: MemoryPlan, partitions: readonly AskedPartition[], family: Family): number[] {
   return partitions.flatMap(({ columns, answers }) => {
-    const { count, highs, lows, records } = columns[family];
+    const records = columns[`record${family}`];
     return [
-      count,
-      plan.place(highs),
-      lows === undefined ? 0 : plan.place(lows),
+      columns[`count${family}`],
+      plan.place(family === 4 ? columns.start4 : columns.high6),
+      family === 4 ? 0 : plan.place(columns.low6),
       plan.place(records),
       records.BYTES_PER_ELEMENT,
       answers === undefined ? 0 : plan.place(answers),
@@ -285,7 +267,7 @@ export function placeRows(plan: MemoryPlan, file: EnrichRanges, { add, answers, 
   const blocks = countsBlocks ? blocksOf(files.get(NETWORKS) as NetworkFile) : undefined;
   const partitions: AskedPartition[] = [
     {
-      columns: columnsOfFile(file),
+      columns: file,
       answers: wantsBlock ? recordAnswers(file, answers, add, others !== undefined) : undefined,
     },
   ];
@@ -295,7 +277,7 @@ export function placeRows(plan: MemoryPlan, file: EnrichRanges, { add, answers, 
       answers: wantsBlock ? joinedAnswers(others, add) : undefined,
     });
   }
-  const most = (family: Family): number => partitions.reduce((sum, { columns }) => sum + columns[family].count, 0);
+  const most = (family: Family): number => partitions.reduce((sum, { columns }) => sum + columns[`count${family}`], 0);
   const [count4, count6] = [most(4), most(6)];
   const table = plan.place(
     Uint32Array.from(([4, 6] as const).flatMap((family) => placePartitions(plan, partitions, family))),
