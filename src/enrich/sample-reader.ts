@@ -1,4 +1,5 @@
 /** Finds the addresses in texts of the beginning of an input, whose format is not known yet, with the readers of the kernel. */
+import { parseAddress } from '../address/parse.js';
 import * as abi from './kernel/abi.js';
 import { AddressLocator } from './locate.js';
 import { parseEnrichOptions, type RequestedOptions } from './options.js';
@@ -13,12 +14,18 @@ interface FoundAddress {
   isClient: boolean;
 }
 
-/** Returns a function that returns the addresses of each of some texts. */
+/** Returns whether a text may have an address: it has three dots, or seven colons, or two in a row. */
+function mayHaveAddress(text: string): boolean {
+  return text.includes('::') || text.split('.', 4).length === 4 || text.split(':', 8).length === 8;
+}
+
+/** Returns a function that returns the addresses of each of some texts. The kernel is loaded when the first one may have some. */
 function finder(requested: RequestedOptions): (texts: readonly string[]) => FoundAddress[][] {
   let locator: AddressLocator | undefined;
   let found = new Map<number, FoundAddress[]>();
   return (texts) => {
-    if (texts.length === 0) return [];
+    const possible = texts.filter(mayHaveAddress);
+    if (possible.length === 0) return texts.map(() => []);
     locator ??= new AddressLocator(
       publicRanges(),
       parseEnrichOptions(requested, (name) => name),
@@ -38,9 +45,10 @@ function finder(requested: RequestedOptions): (texts: readonly string[]) => Foun
     found = new Map();
     locator.start();
     // A line break in a text is no part of an address, nor is the character in its place.
-    locator.write(Buffer.from(texts.map((text) => `${text.replaceAll(/[\r\n]/g, '\x01')}\n`).join('')));
+    locator.write(Buffer.from(possible.map((text) => `${text.replaceAll(/[\r\n]/g, '\x01')}\n`).join('')));
     locator.end();
-    return texts.map((_, at) => found.get(at) ?? []);
+    let place = 0;
+    return texts.map((text) => (mayHaveAddress(text) ? found.get(place++) : undefined) ?? []);
   };
 }
 
@@ -56,5 +64,7 @@ const elementsOf = finder({ format: 'list', lenient: true });
 
 /** Returns the address that each text is, as with `--lenient`; undefined for those that are none. */
 export function addressesOf(texts: readonly string[]): (string | undefined)[] {
-  return elementsOf(texts).map(([first]) => first?.text);
+  const isAddress = (text: string): boolean => parseAddress(text, new Uint32Array(4)) !== 0;
+  const elements = elementsOf(texts.map((text) => (isAddress(text) ? '' : text)));
+  return texts.map((text, at) => (isAddress(text) ? text : elements[at]![0]?.text));
 }
