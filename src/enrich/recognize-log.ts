@@ -23,6 +23,7 @@ function reading({ title, page, version, client, time, line, head, ...options }:
 
 /** Returns the flags for public addresses that are not in the field of the client, as those of a proxy's log are. */
 function publicFlags({ format }: Log, name: string, lines: readonly string[]): string | undefined {
+  if (format === 'combined' && lines.some((line) => isPublicAddress(line.split(' ', 1)[0]!))) return undefined;
   if (format === 'text' || !addressesIn(lines).flat().some(isPublicAddress)) return undefined;
   const header = format === 'w3c' ? lines.findLast((line) => line.startsWith('#Fields:')) : undefined;
   const field = header?.split(/[ \t]+/).find((column) => /forwarded/i.test(column));
