@@ -14,6 +14,9 @@ export interface SearchColumns {
   divisions6: Divisions | undefined;
 }
 
+/** Entries of an index up to which a loop is faster than a fill. */
+const FEW_BUCKETS = 16;
+
 /**
  * Returns, for each value of the top 16 bits of an address, how many ranges begin below it.
  *
@@ -22,13 +25,15 @@ export interface SearchColumns {
  */
 export function buildIndex(count: number, starts: Uint32Array, stride = 1, top = 0): Uint32Array {
   const index = new Uint32Array(INDEX_ENTRIES);
-  let bucket = 0;
+  let last = -1;
   for (let range = 0; range < count; range++) {
-    const last = starts[stride * range + top]! >>> 16;
-    while (bucket <= last) index[bucket++] = range;
+    const bucket = starts[stride * range + top]! >>> 16;
+    // A file of few ranges is made before the loop is compiled.
+    if (bucket - last > FEW_BUCKETS) index.fill(range, last + 1, bucket + 1);
+    else while (last < bucket) index[++last] = range;
+    last = bucket;
   }
-  index.fill(count, bucket);
-  return index;
+  return index.fill(count, last + 1);
 }
 
 /**
