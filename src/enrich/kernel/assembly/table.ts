@@ -60,13 +60,9 @@ let wanted: u32 = 0;
 let isTabbed: bool = false;
 let tabStyle: u32 = NO_TABS;
 
-/** Returns the tabs of a vector before a byte. */
-@inline function tabsBefore(vector: usize, before: u64): u32 {
-  const a = v128.load(vector);
-  const b = v128.load(vector, 16);
-  const c = v128.load(vector, 32);
-  const d = v128.load(vector, 48);
-  return <u32>popcnt(equal(a, b, c, d, TAB) & before);
+/** Returns the tabs of a vector. */
+@inline function tabsOf(vector: usize): u64 {
+  return equal(v128.load(vector), v128.load(vector, 16), v128.load(vector, 32), v128.load(vector, 48), TAB);
 }
 
 /** Sets what is between the cells of the records that are read next. */
@@ -101,19 +97,18 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
   let start = from;
   // The delimiters and, if it matters, the tabs of the record so far.
   let column: u32 = 0;
-  let tabs: u32 = 0;
+  let tabCount: u32 = 0;
   for (let vector = from; vector < end; ) {
     let separators = separatorsOf(vector, min(end - vector, VECTOR));
-    // The bytes of the vector that belong to no record that has ended.
-    let left: u64 = -1;
+    let tabs = mayHaveTabs ? tabsOf(vector) : 0;
     let again = false;
     for (let ends = recordEnds | brokenEnd; ends != 0; ends &= ends - 1) {
       const newline = ends & (0 - ends);
       if (mayHaveTabs) {
-        tabs += tabsBefore(vector, left & (newline - 1));
-        again = (tabs >= max<u32>(columnCount, 2) - 1) != isTabbed;
-        tabs = 0;
-        left = ~((newline << 1) - 1);
+        tabCount += <u32>popcnt(tabs & (newline - 1));
+        tabs &= ~((newline << 1) - 1);
+        again = (tabCount >= max<u32>(columnCount, 2) - 1) != isTabbed;
+        tabCount = 0;
         if (again) break;
       }
       if (newline == brokenEnd) break;
@@ -159,7 +154,7 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
     }
     noteCells(vector, separators, column);
     column += <u32>popcnt(separators);
-    if (mayHaveTabs) tabs += tabsBefore(vector, left);
+    tabCount += <u32>popcnt(tabs);
     vector += VECTOR;
   }
   const full = flushBatch();
