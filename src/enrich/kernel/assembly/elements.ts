@@ -3,6 +3,8 @@
  * to one value. Each value of a path to each element (`hops[]`) is a candidate.
  */
 import {
+  PICK_FIRST,
+  ROLE_NEVER,
   STEP_BYTES,
   STEP_IS_EACH,
   STEP_IS_INDEX,
@@ -18,15 +20,18 @@ import { hideJson } from './hide';
 import { isSameKey } from './keys';
 import { addCandidate, parseString } from './lookup';
 import { memberEnd } from './members';
-import { fieldSteps, recordCount, searchesStrings } from './settings';
+import { fieldSteps, hasRoles, pick, recordCount, searchesStrings } from './settings';
 import { closingQuote } from './strings';
-import { queryStringText } from './values';
+import { queryStringText, roleOfString } from './values';
 
 /** The value that the candidates are for; 0 if an element is only to be found. The element that was found, or that is a candidate, or 0. */
 let candidateFor: usize = 0;
 let found: usize = 0;
 /** Whether the addresses of all values are hidden. */
 let isHiding: bool = false;
+/** Whether the best role of the texts is to be found, and that role. Only texts that have it count. */
+let isRanking: bool = false;
+let best: u32 = 0;
 
 /** Returns the address of a field's steps into arrays; their number is 4 bytes after it. */
 @inline function stepsOf(field: u32): usize {
@@ -61,19 +66,21 @@ function take(element: usize): bool {
     found = element;
     return true;
   }
+  if (load<u32>(candidateFor) > recordCount) store<u32>(candidateFor, recordCount);
+  if (isRanking) {
+    best = min(best, roleOfString(element));
+    return false;
+  }
   if (searchesStrings) {
-    // The first text with an address counts: the scratch memory has one text.
+    if (hasRoles && roleOfString(element) != best) return false;
     if (!queryStringText(candidateFor, element)) return false;
     found = element;
-    return true;
+    return pick == PICK_FIRST;
   }
   const family = load<u8>(element) == <u8>QUOTE ? parseString(element + 1) : NO_ADDRESS;
-  if (family != NO_ADDRESS) {
-    found = element;
-    return addCandidate(candidateFor, family);
-  }
-  if (load<u32>(candidateFor) > recordCount) store<u32>(candidateFor, recordCount);
-  return false;
+  if (family == NO_ADDRESS) return false;
+  found = element;
+  return addCandidate(candidateFor, family);
 }
 
 /** Follows the step from an object: the value of the last member with the key. */
@@ -139,6 +146,13 @@ export function findElement(field: u32, colon: usize): usize {
  */
 export function queryElements(value: usize, field: u32, colon: usize): bool {
   candidateFor = value;
+  if (searchesStrings && hasRoles) {
+    best = ROLE_NEVER + 1;
+    isRanking = true;
+    follow(field, colon);
+    isRanking = false;
+    if (best > <u32>ROLE_NEVER) return false;
+  }
   follow(field, colon);
   return found != 0;
 }

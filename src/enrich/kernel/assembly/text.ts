@@ -278,6 +278,16 @@ export function queryFrom(value: usize, start: usize, end: usize, close: usize):
   }
 }
 
+/** Returns the best role of the addresses of a text, or one below all if it has none. */
+export function bestRole(start: usize, close: usize): u32 {
+  let best: u32 = ROLE_NEVER + 1;
+  const grammar = grammarOf(programOf(start, close), close);
+  for (let end = findAddress(start, start, close); end != 0; end = findAddress(start, end, close)) {
+    best = min(best, roleOf(textStart, textEnd, start, grammar));
+  }
+  return best;
+}
+
 /** Returns where a word begins without the end of an escape sequence (ECMA-48, 5.4): `ESC [1G`, or of a color without its ESC: `[1;31m`. */
 function afterColor(word: usize, end: usize, start: usize): usize {
   let at = word;

@@ -9,7 +9,7 @@ import { valueEnd } from './pairs';
 import { addCandidate, isSettled, parseString, queryValue, resolveQueries, setState, startQueries } from './lookup';
 import { delimiter, fieldCount, format, hasRoles, hasSteps, hides, isLenient, lines, locates, maxLenientBytes, others, pick, quotes, recordCount, scratch, searchesStrings, timelines, unset, valueCount, values } from './settings';
 import { closingQuote, setSource, unescape } from './strings';
-import { familyFound, findAddress, isAtBeginning, isClient, queryAddresses, queryFrom } from './text';
+import { bestRole, familyFound, findAddress, isAtBeginning, isClient, queryAddresses, queryFrom } from './text';
 
 // What is kept of a line: its first byte; the opening and closing brace of an object, in other formats the beginning and end of
 // its text; the end of its input; the opening quote of the first member that is replaced, and how many are.
@@ -43,21 +43,34 @@ export const FORGOTTEN: u32 = 0x8000_0000;
     store<u32>(value, recordCount + 1);
     return false;
   }
-  if (searchesStrings) return queryStringText(value, at);
+  if (searchesStrings) {
+    store<u32>(value, recordCount);
+    return queryStringText(value, at);
+  }
   if (load<u8>(at) == <u8>QUOTE && queryValue(value, parseString(at + 1))) return true;
   store<u32>(value, recordCount);
   return false;
 }
 
+/** Copies the text of the string at an address to `scratch`. Returns its length, or -1 if it is no string or too long. */
+function readText(at: usize): i32 {
+  const length = load<u8>(at) == <u8>QUOTE ? unescape(at + 1, closingQuote(at + 1), scratch, maxLenientBytes) : -1;
+  // Ends a port that is searched for after the text.
+  if (length >= 0) store<u8>(scratch + length, 0);
+  return length;
+}
+
 /** Adds the addresses in the text of the string at an address as candidates for a value. Returns whether there is one. */
 export function queryStringText(value: usize, at: usize): bool {
-  store<u32>(value, recordCount);
-  const length = load<u8>(at) == <u8>QUOTE ? unescape(at + 1, closingQuote(at + 1), scratch, maxLenientBytes) : -1;
+  const length = readText(at);
   if (length < 0) return false;
   if (locates) setSource(at + 1, scratch);
-  // Ends a port that is searched for after the text.
-  store<u8>(scratch + length, 0);
   return searchText(value, scratch, scratch + length);
+}
+
+/** Returns the best role of the addresses in the text of the string at an address, see `bestRole`. */
+export function roleOfString(at: usize): u32 {
+  return bestRole(scratch, scratch + max(readText(at), 0));
 }
 
 /** Adds the addresses in a text that may count as candidates for a value: without roles, the first or the last one does. */
