@@ -1,8 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type Explanation, explain, explainAll } from '../../pipeline/explain/explain.js';
+import { type Explanation, explain } from '../../pipeline/explain/explain.js';
 import { openDatabase } from '../../src/database/database.js';
 import { MIRROR_FILE, namedRelease } from '../../src/database/release.js';
 import { openMirror } from '../../src/mirror/reader.js';
@@ -312,57 +311,6 @@ describe('a build that merges by evidence', () => {
     rmSync(dataDir, { recursive: true });
     await build([{ id: 'a', rows: ['30.0.0.0,30.0.0.255,DE', '30.0.1.0,30.0.1.255,FR'] }], 'priority');
     expect(read(tables)).toEqual([]);
-  });
-
-  it('explains every address of both families with the result of the release, by the row of its country', async () => {
-    const address = (is4: boolean, offset: number): string =>
-      is4 ? `30.0.0.${offset}` : `2a00:0:${offset.toString(16)}::`;
-    const row = fc
-      .tuple(fc.boolean(), fc.nat(255), fc.nat(255), fc.constantFrom('DE', 'FR', 'NL', 'ZZ'))
-      .map(([is4, a, b, code]) => `${address(is4, Math.min(a, b))},${address(is4, Math.max(a, b))},${code}`);
-    const source = fc.record({
-      // A build refuses a source in which most rows name no country.
-      rows: fc
-        .array(row, { minLength: 1, maxLength: 8 })
-        .filter((rows) => 2 * rows.filter((each) => !each.endsWith('ZZ')).length >= rows.length),
-      lineage: fc.constantFrom('a', 'b', 'c'),
-      kind: fc.constantFrom('geolocation', 'geolocation', 'registry', 'operator', 'geofeed', 'routing', 'anycast'),
-      interpolates: fc.boolean(),
-    });
-    const lists = fc.array(source, { minLength: 1, maxLength: 4 });
-    const asked = fc.array(fc.tuple(fc.boolean(), fc.nat(255)), { minLength: 100, maxLength: 100 });
-    await fc.assert(
-      fc.asyncProperty(lists, asked, async (list, ips) => {
-        rmSync(dataDir, { recursive: true, force: true });
-        const space = ['30.0.0.0/25', '2a00::/41'];
-        const { outcome, message } = await build(
-          list.map(({ rows, kind, interpolates, lineage }, i) => ({
-            ...{ lineage, kind, id: `s${i}`, interpolates: interpolates && kind === 'geolocation' },
-            ...(['operator', 'geofeed'].includes(kind) && { space }),
-            ...(kind === 'anycast'
-              ? { rows: rows.map((line) => line.split(',', 1)[0]!), format: 'cidr-list' }
-              : { rows }),
-          })),
-        );
-        expect(outcome, message).toBe('published');
-        const texts = ips.map(([is4, offset]) => address(is4, offset));
-        const explanations = await explainAll(dataDir, namedRelease(dataDir, 'current'), texts);
-        for (const [index, { notes, steps, result }] of explanations.entries()) {
-          expect(notes).toEqual([]);
-          const { range, rows } = steps[0]!;
-          const winners = rows.filter((each) => each.outcome === 'won');
-          const hasRow = range.answer !== 'unallocated' || rows.some(({ source }) => source === 'undelegated');
-          expect([...new Set(winners.map(({ label }) => label))]).toEqual(hasRow ? [range.answer] : []);
-          expect(range.answer).toBe(result.country_code ?? result.reason);
-          expect(countryOf(texts[index]!)).toBe(result.country_code);
-          const ids = winners
-            .map((each) => each.source)
-            .filter((id) => id !== 'undelegated' && range.answer !== 'unknown');
-          expect(range.sources).toEqual(expect.arrayContaining(ids));
-        }
-      }),
-      { numRuns: Math.ceil(Number(process.env.FUZZ_RUNS ?? 400) / 100), endOnFailure: true },
-    );
   });
 
   it('uses locations only where a registry has delegated the space, with or without a country', async () => {
