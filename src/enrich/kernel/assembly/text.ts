@@ -345,13 +345,6 @@ function hasAddressMarks(word: usize, end: usize): bool {
   return <usize>clz(others << 16 | 0x8000);
 }
 
-/** Returns whether a colon is after another one or a group, or before a group. */
-@inline function isBesideGroup(colon: usize): bool {
-  if (load<u8>(colon - 1) != <u8>COLON) return true;
-  const before: u32 = load<u8>(colon - 2);
-  return before == COLON || isHex(before) || isHex(load<u8>(colon + 1));
-}
-
 /** Parses a word of which it is known that numbers and dots are before a dot. Most have nothing else, or a port. */
 @inline function parseNumbers(dot: usize, word: usize, end: usize, start: usize): u32 {
   const digits = <u32>i8x16.bitmask(isWithin(v128.load(dot + 1), ZERO, 10));
@@ -421,7 +414,7 @@ export function findAddress(start: usize, from: usize, close: usize): usize {
     if (at < wordEnd) continue;
     const isDot = load<u8>(at) == <u8>DOT;
     const numbers = numbersBefore(at);
-    if (isDot ? numbers < 5 || !isDigit(load<u8>(at + 1)) : !isBesideGroup(at)) continue;
+    if (isDot && (numbers < 5 || !isDigit(load<u8>(at + 1)))) continue;
     // Most words are in one vector.
     const first = at - BEFORE_MARK;
     const a = v128.load(first);
