@@ -45,7 +45,6 @@ export interface LocatorSettings {
 }
 
 export class AddressLocator {
-  readonly counts = emptyCounts();
   readonly #runner: ChunkRunner;
   readonly #slot: Slot;
   readonly #buffer: ChunkBuffer;
@@ -69,13 +68,12 @@ export class AddressLocator {
       maxLineBytes,
       keepsRejects: false,
     });
-    const { counts } = this;
     this.#runner = new ChunkRunner({
       layout,
       module: kernelModule(layout),
       options: locating,
       maxRecordBytes: maxLineBytes,
-      counts,
+      counts: emptyCounts(),
       documents,
     });
     this.#slot = new Slot(layout, layout.slots[0]!);
