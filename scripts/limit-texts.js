@@ -18,6 +18,7 @@ const TEXTS = {
     '| index of an element | {MAX_ARRAY_INDEX} |',
     '| line of text with `--inline` | {MAX_INLINE_BYTES / MIB} MiB;',
     '| text that is searched with `--lenient` | {MAX_LENIENT_BYTES} bytes;',
+    '| text of a JSON field that is searched with `--in-text` | {MAX_SEARCHED_BYTES / MIB} MiB;',
     '| CSV or TSV record | {MAX_CSV_RECORD_BYTES / MIB} MiB;',
     '| line of W3C or Zeek | {MAX_CSV_RECORD_BYTES / MIB} MiB;',
     '| item of a JSON document | {MAX_JSON_ITEM_BYTES / MIB} MiB;',

@@ -253,6 +253,9 @@ export const MAX_ARRAY_INDEX = 999_999;
 /** Longest text in bytes in which addresses are searched with `--lenient`: a list of some hundred addresses. */
 export const MAX_LENIENT_BYTES = 8192;
 
+/** Longest text in bytes in which addresses are searched with `--in-text`: a message with a stack trace or the body of a request. */
+export const MAX_SEARCHED_BYTES = 1_048_576;
+
 /** Bytes in one key of a path. */
 export const MAX_KEY_BYTES = 1024;
 

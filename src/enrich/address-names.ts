@@ -118,6 +118,8 @@ export function rankOf(path: string, names: AddressNames): number {
   const lastWords = wordsOf(path.slice(-MAX_NAME).split(KEYS).at(-1)!);
   if (has(never, lastWords)) return RANKS.never;
   const parts = [...tails, ...words];
+  const last = keys.length > 1 && keys.at(-1)!.startsWith('client') ? placeOf(keys.at(-1)!, client) : undefined;
+  if (last !== undefined) return last;
   if (has(server, parts)) return RANKS.server;
   const places = parts.flatMap((part) => client.get(part) ?? []);
   // An address of something that has no name here is worse than any with one: the one at data.ip than at data.remote_address.

@@ -4,10 +4,10 @@ import { AtlasError } from '../errors.js';
 import { type AddressNames, isClientKey, isShipper, keysOf, plainName, RANKS, rankOf } from './address-names.js';
 import type { FormatName } from './choices.js';
 import type { DetectedFields } from './detection.js';
-import { type PathStep, splitAlternatives } from './field-path.js';
+import { EACH, type PathStep, parsePath, splitAlternatives } from './field-path.js';
 import { cutJson, isObject, jsonOf, topValues } from './json-text.js';
-import { addressesIn, addressesOf, findIn } from './sample-reader.js';
-import { cellsOf, rowsOf } from './table-text.js';
+import { addressesIn, addressesOf, findIn, publicPick } from './sample-reader.js';
+import { cellsOf, MAX_TITLES, rowsOf } from './table-text.js';
 
 /** What flags say: it is kept. */
 export interface ExplicitFlags {
@@ -25,6 +25,10 @@ const LEAST_SHARE = 0.9;
 /** The same for a field with the name of a client: others may be names of hosts; and for the rows of a table with a header. */
 const LEAST_CLIENT_SHARE = 0.05;
 const LEAST_ROW_SHARE = 0.5;
+/** The same for the rows of a table whose header names the client: other tables may follow. */
+const LEAST_TABLE_SHARE = 0.2;
+/** Most numbers of cells that rows of a table may have. */
+const MAX_WIDTHS = 3;
 /** A client that has less than this part of the addresses of the most frequent client is rare. */
 const LEAST_PART = 0.5;
 const MAX_DEPTH = 10;
@@ -33,11 +37,12 @@ const MAX_PATHS = 20_000;
 const MAX_ALTERNATIVES = 8;
 const words = new Uint32Array(4);
 
-/** The values of a field: how many there are, how many are addresses, with --lenient only, and how many have one in their text, that of a client. */
+/** The values of a field: how many there are, how many are addresses, with --lenient only, with colors, and how many have one in their text, that of a client. */
 interface Values {
   all: number;
   addresses: number;
   lenient: number;
+  colored: number;
   texts: number;
   clients: number;
   publics: number;
@@ -45,8 +50,13 @@ interface Values {
 
 /** What says that there is no address. */
 const NO_ADDRESS = /^(?:|-|\?|null|none|nil|n\/a|unknown|local|localhost|private|gce-internal-ip|AWS Internal)$/i;
+/** The name of a field of what carries a message, if that of the message has an underscore as well. */
+const MARKED = /(?:^|\.)_[^.]*$/;
 /** What clouds write for their own services. */
 const SERVICE = '.amazonaws.com';
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: ESC begins a color
+const COLOR = /\x1b\[[\d;]*m/g;
 
 type Found = Omit<DetectedFields, 'format'>;
 type Ranked = Values & { path: string; rank: number };
@@ -59,13 +69,23 @@ class Fields {
 
   /** Adds a value. One that says that there is none counts as none. */
   add(path: string, value: string): void {
-    const one = this.#values.get(path) ?? { all: 0, addresses: 0, lenient: 0, texts: 0, clients: 0, publics: 0 };
+    const one = this.#values.get(path) ?? {
+      all: 0,
+      addresses: 0,
+      lenient: 0,
+      colored: 0,
+      texts: 0,
+      clients: 0,
+      publics: 0,
+    };
     if (one.all === 0 && this.#values.size >= MAX_PATHS) return;
     this.#values.set(path, one);
     const trimmed = value.trim();
     if (NO_ADDRESS.test(trimmed) || trimmed.endsWith(SERVICE)) return;
     one.all++;
-    this.#added.push([one, value]);
+    const plain = value.replace(COLOR, '');
+    if (plain !== value) one.colored++;
+    this.#added.push([one, plain]);
   }
 
   /** Looks for the addresses in the values that were added. */
@@ -111,7 +131,8 @@ class Fields {
     const isBeside = (path: string): boolean => {
       const parent = path.slice(0, path.lastIndexOf('.') + 1);
       const isSure = messages.some((one) => one.path.startsWith(parent));
-      return (messages.length > 0 || remarks.length > 0) && isShipper(path, names, isSure);
+      const isMarked = MARKED.test(path) && messages.some((one) => MARKED.test(one.path));
+      return isMarked || ((messages.length > 0 || remarks.length > 0) && isShipper(path, names, isSure));
     };
     for (const one of all) if (one.rank < RANKS.machine && isBeside(one.path)) one.rank = RANKS.machine;
     const isText = (one: Ranked): boolean => messages.includes(one) && one.addresses < LEAST_SHARE * one.all;
@@ -121,9 +142,12 @@ class Fields {
     });
     const others = (chosen: readonly Ranked[]): string[] =>
       [...holders, ...messages].filter((one) => !chosen.includes(one)).map(({ path }) => path);
-    const result = (chosen: readonly Ranked[], inText?: true): Found => ({
+    const result = (
+      chosen: readonly Ranked[],
+      inText = chosen.some(({ colored, addresses, texts }) => colored > 0 || (addresses === 0 && texts > 0)),
+    ): Found => ({
       field: [chosen.map(({ path }) => path).join('|')],
-      ...(inText ? { inText } : { lenient: chosen.some(({ lenient }) => lenient > 0) ? true : undefined }),
+      ...(inText ? { inText: true } : { lenient: chosen.some(({ lenient }) => lenient > 0) ? true : undefined }),
       others: others(chosen),
       isUntrusted: chosen[0]!.rank === RANKS.untrusted,
       publicElsewhere: chosen.some(({ publics }) => publics > 0)
@@ -137,6 +161,12 @@ class Fields {
       const group = holders.filter(({ rank }) => (role < RANKS.unnamed ? rank <= role : rank === role));
       if (role === RANKS.unnamed && ofClients.length > 0) break;
       if (group.length > 0) return result(inOrder(group, names));
+      // The client's field may have the name of its host, too.
+      const inTexts = texts.filter(({ path, rank }) => rank < role && isClientKey(path, names));
+      const named = inTexts.filter(
+        (one) => one.texts >= LEAST_SHARE * one.all && !isText(one) && !one.path.includes('[]'),
+      );
+      if (role < RANKS.unnamed && named.length > 0) return result(inOrder(named, names));
     }
     // Beside no message, the name of a host says what the record is about.
     const [shipper] = holders.filter(
@@ -144,12 +174,19 @@ class Fields {
     );
     if (messages.length === 0 && remarks.length === 0 && shipper !== undefined) return result([shipper]);
     const found = [messages, ofClients, takesTexts ? texts : remarks].find((one) => one.length > 0);
-    const longest = (list: Ranked[]): Ranked | undefined => list.sort((a, b) => b.texts - a.texts)[0];
-    if (found !== undefined) return result([longest([...found])!], true);
+    const longest = (list: readonly Ranked[]): Ranked[] => [...list].sort((a, b) => b.texts - a.texts);
+    if (found !== undefined) {
+      const [first] = longest(found);
+      // It may be in an array in some records.
+      return result(
+        [first!, ...found.filter(({ path }) => isListOf(path, first!.path) || isListOf(first!.path, path))],
+        true,
+      );
+    }
     // A field that is named as the client has names of hosts or of services only: the other end is not the client.
     const client = all.filter(({ rank }) => rank < RANKS.unnamed).sort((a, b) => a.rank - b.rank)[0];
     const rest = holders.filter(({ rank }) => rank < RANKS.never).sort((a, b) => a.rank - b.rank);
-    const text = longest(texts);
+    const [text] = longest(texts);
     if (rest.length === 0) return text && result([text], true);
     return result(client !== undefined && /client|source|src|remote/i.test(client.path) ? [client] : rest.slice(0, 1));
   }
@@ -163,6 +200,11 @@ class Fields {
 /** Returns the last key of a path as it is in the lists. */
 function lastNameOf(path: string): string {
   return plainName(keysOf(path).at(-1)!);
+}
+
+/** Returns whether a path leads to the elements of what is at another. */
+function isListOf(path: string, other: string): boolean {
+  return path === `${other}[]`;
 }
 
 /** Returns whether a field holds the text of a message, by its last key. */
@@ -253,7 +295,7 @@ function isOfRecord(found: Found, names: AddressNames): boolean {
 }
 
 /** Finds the array whose objects are the records of a document: the largest with addresses, or an array in its objects that has them. */
-function findInDocument(arrays: readonly Items[], names: AddressNames, given: ExplicitFlags): Detected {
+function findInDocument(arrays: readonly Items[], name: string, given: ExplicitFlags, names: AddressNames): Detected {
   const outer = arrays
     .filter(({ path }) => /^[^[]*(?:\[\])*$/.test(path))
     .sort((a, b) => b.items.length - a.items.length);
@@ -273,6 +315,16 @@ function findInDocument(arrays: readonly Items[], names: AddressNames, given: Ex
       inner.find((one) => isOfRecord(one.found, names)) ??
       (hasTextBelow ? inner.find((one) => one.found.inText && isOutsideArrays(one.found)) : undefined);
     const { path: own, found: best } = records ?? { path, found };
+    if (given.format === undefined && found.field![0]!.endsWith('[][]')) throw refuse(name, ARRAYS_OF_VALUES);
+    const isNamed = given.format === undefined && !found.inText && rankOf(found.field![0]!, names) < RANKS.unnamed;
+    const besides = isNamed ? outer.filter((one) => !one.path.startsWith(path) && !path.startsWith(one.path)) : [];
+    const twin = besides.find((one) => findInObjects(one.items, names)?.field?.[0] === found.field![0]);
+    if (twin !== undefined) {
+      throw refuse(
+        name,
+        `has records in several arrays, ${path} and ${twin.path}; name one, as in --format json --items ${path}, or make one of them with jq`,
+      );
+    }
     return { format: 'json', items: own === '' ? undefined : own.endsWith('[]') ? `${own}[]` : own, ...best };
   }
   return undefined;
@@ -280,6 +332,45 @@ function findInDocument(arrays: readonly Items[], names: AddressNames, given: Ex
 
 function refuse(name: string, problem: string): AtlasError {
   return new AtlasError('E_BAD_INPUT', `${name} ${problem}`);
+}
+
+const ARRAYS_OF_VALUES =
+  "is JSON with arrays of values in place of objects; make objects of them, as in: jq -c '{time: .[0], ip: .[1]}' FILE | ipatlas enrich";
+
+const SEVERAL_ARRAYS =
+  "has several arrays one after the other; make lines of their objects, as in: jq -c '.[]' FILE | ipatlas enrich";
+const NO_FIELD =
+  'is JSON, but no field of its objects has an address in the first 64 KiB; say where one is with --format json --items PATH --field PATH';
+
+/** Returns the values at a path. */
+function valuesAt(value: unknown, path: readonly PathStep[]): unknown[] {
+  return path.reduce<unknown[]>(
+    (values, step) =>
+      step === EACH ? values.flat() : values.flatMap((one) => (isObject(one) ? [one[step as string]] : [])),
+    [value],
+  );
+}
+
+/** Refuses an object that has several records: its members, or addresses in arrays. @throws AtlasError E_BAD_INPUT */
+function checkSingle(object: unknown, { field, inText }: Found, names: AddressNames, name: string): void {
+  const [path] = splitAlternatives(field![0]!);
+  if (inText !== true && path!.endsWith('[]') && valuesAt(object, parsePath(path!, path!)).length > 1)
+    throw refuse(name, ARRAYS_OF_VALUES);
+  const paths = splitAlternatives(field![0]!).map((one) => one.split(/(?<!\\)\./));
+  const parentOf = (keys: readonly string[]): string => keys.slice(0, -2).join('.');
+  const [first] = paths;
+  const areMembers = paths.every(
+    (keys) =>
+      keys.length > 1 &&
+      parentOf(keys) === parentOf(first!) &&
+      keys.at(-1) === first!.at(-1) &&
+      rankOf(keys.at(-2)!, names) >= RANKS.unnamed,
+  );
+  if (paths.length < 2 || !areMembers) return;
+  throw refuse(
+    name,
+    `has records as members of one object; make lines of them, as in: jq -c '.${parentOf(first!)}[]' FILE | ipatlas enrich`,
+  );
 }
 
 /** Finds the fields of JSON: lines, objects one after the other, or a document. @throws AtlasError E_BAD_INPUT if it is other JSON */
@@ -305,28 +396,32 @@ function findInJson(
     if (given.field !== undefined && objects.length > 1) return null;
     const found = findInObjects(objects, names);
     const isLine = objects.length > 1 || (found !== undefined && isOfRecord(found, names));
-    const document = isLine || !takes('json') ? undefined : findInDocument(itemsOf(objects[0]), names, given);
+    const document = isLine || !takes('json') ? undefined : findInDocument(itemsOf(objects[0]), name, given, names);
     if (document !== undefined) return document;
+    const isDocument =
+      !isLine && given.format === undefined && itemsOf(objects[0]).some(({ items }) => items.length > 1);
+    if (found === undefined && isDocument && addressesIn(lines).flat().length > 0) throw refuse(name, NO_FIELD);
+    if (found !== undefined && objects.length === 1 && given.format === undefined)
+      checkSingle(objects[0], found, names, name);
     return found && !(found.inText && given.format !== undefined) ? { format: 'jsonl' as const, ...found } : undefined;
   }
   if (!takes('json') && !takes('json-seq')) return undefined;
   const [first] = values;
   const arrays = itemsOf(first);
-  if (Array.isArray(first) && arrays.length > 0) return findInDocument(arrays, names, given);
+  if (Array.isArray(first) && values.length > 1 && given.format === undefined)
+    throw refuse(name, arrays.length === 0 ? ARRAYS_OF_VALUES : SEVERAL_ARRAYS);
+  if (Array.isArray(first) && arrays.length > 0) return findInDocument(arrays, name, given, names);
   if (isObject(first)) {
     const found = findInObjects(values, names);
     const isSequence = values.length > 1 || (found !== undefined && isOfRecord(found, names));
-    const document = isSequence ? undefined : findInDocument(arrays, names, given);
+    const document = isSequence ? undefined : findInDocument(arrays, name, given, names);
     if (document !== undefined) return document;
+    if (found !== undefined && values.length === 1 && given.format === undefined)
+      checkSingle(first, found, names, name);
     if (found !== undefined) return { format: 'json-seq' as const, ...found };
   }
   if (given.format !== undefined || first === undefined) return undefined;
-  throw refuse(
-    name,
-    Array.isArray(first)
-      ? "is JSON with arrays of values in place of objects; make objects of them, as in: jq -c '{time: .[0], ip: .[1]}' FILE | ipatlas enrich"
-      : 'is JSON, but no field of its objects has an address in the first 64 KiB; say where one is with --format json --items PATH --field PATH',
-  );
+  throw refuse(name, Array.isArray(first) ? ARRAYS_OF_VALUES : NO_FIELD);
 }
 
 /** Returns whether one of some texts is an address. */
@@ -340,6 +435,8 @@ const isComment = (line: string): boolean => line.startsWith('#');
 const SEPARATOR = /^"?sep=([^"])"?$/i;
 /** The name of a column, which may end in a unit. */
 const COLUMN_NAME = /^[\p{L}\p{N}_#@*"' \r\n,.:/()%+&?$€=-]{1,100}(?:\[[^\]]{0,20}\])?$/u;
+/** The header of syslog, after which a message may have a delimiter. */
+const SYSLOG = /^(?:<\d{1,3}>|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )/;
 /** A row of `"key=value"`. */
 const QUOTED_PAIR = /^"\w+=/;
 /** A line of dashes in a table that is drawn for readers; bars with spaces around them, after several words, or of a format of its own. */
@@ -351,16 +448,27 @@ function areNames(cells: readonly string[]): boolean {
   return cells.every((cell) => cell.trim() === '' || COLUMN_NAME.test(cell)) && !hasAddress(cells);
 }
 
-/** The beginning of what JSON may have been, into which no tabs are written. */
-const LOOKS_LIKE_JSON = /^\s*(?:\{\s*(?:"(?:[^"\\\n]|\\.)*"\s*:|[\r\n])|\[\s*(?:[\r\n]|\{\s*"))/;
-// biome-ignore lint/suspicious/noControlCharactersInRegex: ESC begins a color
-const COLOR = /\x1b\[[\d;]*m/g;
+/** A key of what JSON may have been: of JavaScript, Python or Ruby. */
+const KEY = /(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*')\s*(?::|=>)|[A-Za-z_$][\w$]*\s*:\s*(?:["'[{]|\d+\s*[,}])/.source;
+/** Returns whether cells are no names of columns: two are the same, or one is empty. */
+function hasSame(cells: readonly string[]): boolean {
+  return new Set(cells).size < cells.length || cells.includes('');
+}
 
-/** Returns the most frequent number of cells of rows that have several, or 1. */
-function widthOf(rows: readonly (readonly string[])[]): number {
+/** The beginning of what JSON may have been, into which no tabs are written. */
+const LOOKS_LIKE_JSON = new RegExp(
+  `^\\s*(?:\\{\\s*(?:${KEY}|[\\r\\n])|\\[\\s*(?:[\\r\\n]|\\{\\s*(?:${KEY}|[\\r\\n])|(?:\\[\\s*)?["'][^"'\\n]*["']\\s*,))`,
+);
+/** What a script has before JSON: comments, a call, an assignment, or what keeps it from running. */
+const REMARK = /^\s*(?:(?:\/\/|#)[^\n]*\n|\/\*[\s\S]*?\*\/)/;
+const SCRIPT =
+  /^\s*(?:\)\]\}',?|(?:for ?\(;;\)|while ?\(1\));|[\w$.]*\(|(?:(?:export )?(?:var|let|const) [\w$]+ ?|[\w$.]+ )=|export default )(?=\s*[{[])/;
+
+/** Returns the numbers of cells of rows that have several, the most frequent ones first. */
+function widthsOf(rows: readonly (readonly string[])[]): number[] {
   const counts = new Map<number, number>();
   for (const { length } of rows) if (length > 1) counts.set(length, (counts.get(length) ?? 0) + 1);
-  return [...counts].sort(([, a], [, b]) => b - a)[0]?.[0] ?? 1;
+  return [...counts].sort(([a, ofA], [b, ofB]) => ofB - ofA || b - a).map(([width]) => width);
 }
 
 /** Returns whether lines with bars are no table, or one that is drawn for readers. */
@@ -383,10 +491,26 @@ function findInTable(
   const isMarked = from > 0 && marked?.length === opening.length && opening.length > 1 && hasAddress(opening);
   const lines = all.filter((line, at) => !isComment(line) || (isMarked && at === from - 1));
   const rows = rowsOf(lines, delimiter);
-  const width = widthOf(rows);
+  // Another table, or a title of several cells, may be before or after that of most rows.
+  const widths = widthsOf(rows);
+  for (const width of widths.length === 0 ? [1] : widths.slice(0, MAX_WIDTHS)) {
+    const found = findInRows(rows, width, lines, delimiter, names);
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Finds the same in the rows with a number of cells. */
+function findInRows(
+  rows: readonly (readonly string[])[],
+  width: number,
+  lines: readonly string[],
+  delimiter: string,
+  names: AddressNames,
+): DetectedFields | null | undefined {
   // Titles may be before the header.
   const isTitle = (row: readonly string[]): boolean =>
-    row.length === width && row.filter((cell) => cell !== '').length === 1;
+    row.length === width && 2 * row.filter((cell) => cell !== '').length <= width;
   const first = rows.findIndex(({ length }) => length === width);
   const next = rows.findIndex((row, at) => at >= first && row.length === width && !isTitle(row));
   const start = width > 2 && next >= 0 && areNames(rows[next]!) ? next : first;
@@ -396,10 +520,12 @@ function findInTable(
   const hasHeader = !hasPairs && !hasAddress(header);
   const share = records.length / (rows.length - start);
   if (hasHeader) {
-    if (records.length < 2 || !areNames(header) || share < LEAST_ROW_SHARE || start > 10) return undefined;
+    if (records.length < 2 || share < LEAST_TABLE_SHARE || start > MAX_TITLES) return undefined;
   } else {
     // A quote inside a cell belongs to a line of text that has the delimiter, too.
-    const isTextual = records.some((row) => row.some((cell) => cell.split('"').length % 2 === 0));
+    const isTextual =
+      records.some((row) => row.some((cell) => cell.split('"').length % 2 === 0)) ||
+      records.every(([cell]) => SYSLOG.test(cell!));
     if (share < LEAST_SHARE || start > 0 || width < 2 || isTextual) return undefined;
   }
   if (delimiter === '|' && isDrawn(lines.slice(start, start + 10), hasHeader)) return undefined;
@@ -412,6 +538,11 @@ function findInTable(
   }
   const found = fields.best(names, hasHeader);
   if (found === undefined) return fields.hasVersions ? null : undefined;
+  if (hasHeader) {
+    const isSure = !found.inText && rankOf(found.field![0]!.split('|')[0]!, names) < RANKS.unnamed;
+    const areOthers = share < LEAST_SHARE || found.inText || hasSame(header);
+    if ((areOthers && !areNames(header)) || (share < LEAST_ROW_SHARE && !isSure)) return undefined;
+  }
   if (found.inText) {
     // Lines that only end with the delimiter, or have an address where the header would be, are text.
     const filled = records.filter((row) => row.filter((cell) => cell !== '').length > 1);
@@ -424,6 +555,23 @@ function findInTable(
     ...found,
     ...(!hasHeader && { header: false, field: found.field!.map((one) => one.split('|')[0]!) }),
   };
+}
+
+/** Finds a column that a directive of a W3C log or of a log of Zeek names. */
+function findInDirectives(lines: readonly string[], names: AddressNames): DetectedFields | undefined {
+  const header = lines.find((line) => /^#(?:Fields: |fields\t)/.test(line));
+  if (header === undefined || header.includes(',')) return undefined;
+  const format = header.startsWith('#F') ? 'w3c' : 'zeek';
+  const between = format === 'w3c' ? /[ \t]+/ : '\t';
+  const [, ...columns] = header.trim().split(between);
+  const fields = new Fields();
+  for (const line of lines) {
+    const cells = isComment(line) ? [] : line.split(between);
+    if (cells.length === columns.length)
+      for (const [at, cell] of cells.entries()) fields.add(escaped(columns[at]!), cell);
+  }
+  const found = fields.best(names, false);
+  return found?.inText === undefined ? found && { format, ...found } : undefined;
 }
 
 const PAIR = /(?:^|[\s,;|[({])([A-Za-z_][\w.-]*)=(?:"((?:[^"\\]|\\.)*)"|([^\s,;|"]*))/g;
@@ -488,18 +636,9 @@ function findAny(text: string, isWhole: boolean, given: ExplicitFlags, names: Ad
     if (!takes('json') && !takes('jsonl')) return undefined;
     return findInJson(values.length > 0 ? values : valuesOf(text), lines, name, given, names);
   }
-  const [start = ''] = lines;
-  if (
-    format === undefined &&
-    LOOKS_LIKE_JSON.test(text.replace(COLOR, '')) &&
-    /[{}[\],;]\s*$/.test(start.replace(COLOR, '')) &&
-    jsonOf(start) === undefined
-  ) {
-    throw refuse(
-      name,
-      'looks like JSON and is not: colors, comments, NaN or names without quotes may be in it; "jq . FILE" says where, --format text reads it as text',
-    );
-  }
+  if (format === undefined) checkLikeJson(text, name);
+  const directives = format === undefined ? findInDirectives(lines, names) : undefined;
+  if (directives !== undefined) return directives;
   const separator = SEPARATOR.exec(lines[0]!)?.[1];
   const delimiters = (delimiter ?? separator) ? [(delimiter ?? separator)!] : [',', '\t', ';', '|'];
   const entries = lines.filter((line) => !isComment(line));
@@ -538,8 +677,16 @@ function findAny(text: string, isWhole: boolean, given: ExplicitFlags, names: Ad
     if (found !== undefined) return found;
   }
   // biome-ignore lint/suspicious/noControlCharactersInRegex: binary data has them; ESC begins a color, BEL ends a link
-  const isText = !/[\0-\x06\x08\x0e-\x1a]/.test(text) && addressesIn(lines).flat().length > 0;
-  if (takes('text') && isText) return { format: 'text', ...rest };
+  const own = /[\0-\x06\x08\x0e-\x1a]/.test(text) ? [] : addressesIn(lines);
+  if (takes('text') && own.flat().length > 0) {
+    if (format === undefined && lines.every((line) => typeof jsonOf(line) === 'string'))
+      throw refuse(
+        name,
+        'has JSON strings in place of objects; take their text out, as in: jq -r . FILE | ipatlas enrich',
+      );
+    if (format === undefined) checkLikeTable(lines, delimiters, name);
+    return { format: 'text', ...rest, publicElsewhere: publicPick(own) };
+  }
   checkHeader(lines, isWhole, delimiters, name, given);
   return undefined;
 }
@@ -549,6 +696,48 @@ function valuesOf(text: string): unknown[] {
   const values = topValues(text);
   const first = values[0] ?? jsonOf(cutJson(text));
   return values.length > 0 || first === undefined ? values : [first];
+}
+
+/** Refuses what looks like JSON and is not, and JSON in a script. @throws AtlasError E_BAD_INPUT */
+function checkLikeJson(text: string, name: string): void {
+  let json = text.replace(COLOR, '').trimStart();
+  const { length } = json;
+  for (let found = REMARK.exec(json); found !== null; found = REMARK.exec(json)) json = json.slice(found[0].length);
+  // A log may have a word before JSON in each line.
+  const [, second = ''] = json.trimStart().split('\n', 2);
+  if (!SCRIPT.test(second)) json = json.replace(SCRIPT, '');
+  json = json.trimStart();
+  const [first] = json.split('\n', 1);
+  if (!LOOKS_LIKE_JSON.test(json) || !/[{}[\],;)]\s*$/.test(first!)) return;
+  if (json.length < length) {
+    throw refuse(
+      name,
+      "has JSON in a script or after comments; take it out, as in: sed -E '1s/^[^[{]*//; $s/[);]*$//' FILE | ipatlas enrich; --format text reads it as text",
+    );
+  }
+  if (jsonOf(first!) !== undefined) return;
+  throw refuse(
+    name,
+    'looks like JSON and is not: colors, comments, NaN, single quotes or names without quotes may be in it; "jq . FILE" says where, --format text reads it as text',
+  );
+}
+
+/** Refuses lines with addresses in cells of their own that are no table that can be read. @throws AtlasError E_BAD_INPUT */
+function checkLikeTable(lines: readonly string[], delimiters: readonly string[], name: string): void {
+  const isCell = (cell: string): boolean => !/^\s|\S\s+\S+\s+\S/.test(cell) && cell.split('"').length % 2 === 1;
+  for (const delimiter of delimiters) {
+    // Tabs add cells; a table that is drawn has bars at the beginning of its lines.
+    if (delimiter === '\t' || lines.some((line) => line.startsWith('|'))) continue;
+    const rows = lines.map((line) => cellsOf(line, delimiter).cells).filter(({ length }) => length > 2);
+    const cells = rows.flatMap((row) => (row.every(isCell) ? [row] : []));
+    const addressed = cells.filter(hasAddress);
+    if (addressed.length < 2 || 2 * addressed.length < rows.length) continue;
+    const at = addressed[0]!.findIndex((cell) => hasAddress([cell])) + 1;
+    throw refuse(
+      name,
+      `looks like a table, but its rows have different numbers of cells; --format csv --no-header --delimiter '${delimiter}' --field ${at} reads those with as many as the first, --format text all as text`,
+    );
+  }
 }
 
 /** Refuses a table that has a header only. @throws AtlasError E_BAD_INPUT */
@@ -599,7 +788,9 @@ export function findFields(
   return isAsToday && [...(found.field ?? []), ...found.others].includes('ip') ? null : found;
 }
 
-/** Most lines that are inspected. */
+/** The first character of a line that is no comment. */
+export const RECORD = /^[^#\s]/m;
+/** Most lines that are inspected after comments. */
 const MAX_LINES = 100;
 
 /**
@@ -616,9 +807,10 @@ export function sampleOf(
 ): { sample: string; isWhole: boolean; isShort: boolean } {
   const isDocument =
     /^\s*(?:\{|\[\s*(?:[[{]|$))/.test(text.slice(0, 1000)) && !/\}\s*$/.test(text.split('\n', 1)[0]!.slice(-1000));
-  const lines = isDocument ? [] : text.split(/\r?\n/, MAX_LINES + 1);
+  const start = Math.max(0, text.search(RECORD));
+  const lines = isDocument ? [] : text.slice(start).split(/\r?\n/, MAX_LINES + 1);
   const isShort = lines.length <= MAX_LINES;
-  const sample = isShort ? text : lines.slice(0, MAX_LINES).join('\n');
+  const sample = isShort ? text : text.slice(0, start) + lines.slice(0, MAX_LINES).join('\n');
   if (sample.length < least) return { sample: text.slice(0, least), isWhole: true, isShort };
   return { sample, isWhole: !isShort || isAll, isShort };
 }

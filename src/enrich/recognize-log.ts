@@ -2,7 +2,7 @@
 import { isPublicAddress } from '../address/parse.js';
 import { misuse } from '../errors.js';
 import type { Log, Logs } from './logs.js';
-import { addressesIn } from './sample-reader.js';
+import { addressesIn, publicPick } from './sample-reader.js';
 
 /** A log that was recognized: its names, which mean the same, and one of them. */
 export interface DetectedLog {
@@ -24,7 +24,10 @@ function reading({ title, page, version, client, time, line, head, ...options }:
 /** Returns the flags for public addresses that are not in the field of the client, as those of a proxy's log are. */
 function publicFlags({ format }: Log, name: string, lines: readonly string[]): string | undefined {
   if (format === 'combined' && lines.some((line) => isPublicAddress(line.split(' ', 1)[0]!))) return undefined;
-  if (format === 'text' || !addressesIn(lines).flat().some(isPublicAddress)) return undefined;
+  if (format === 'text' && !lines.some((line) => /forwarded/i.test(line))) return undefined;
+  const pick = publicPick(addressesIn(lines));
+  if (pick === undefined) return undefined;
+  if (format === 'text') return `--log ${name} ${pick}`;
   const header = format === 'w3c' ? lines.findLast((line) => line.startsWith('#Fields:')) : undefined;
   const field = header?.split(/[ \t]+/).find((column) => /forwarded/i.test(column));
   return field === undefined ? '--format text' : `--log ${name} --field '${field}'`;

@@ -1,5 +1,5 @@
 /** Finds the addresses in texts of the beginning of an input, whose format is not known yet, with the readers of the kernel. */
-import { parseAddress } from '../address/parse.js';
+import { isPublicAddress, parseAddress } from '../address/parse.js';
 import * as abi from './kernel/abi.js';
 import { AddressLocator } from './locate.js';
 import { parseEnrichOptions, type RequestedOptions } from './options.js';
@@ -67,4 +67,13 @@ export function addressesOf(texts: readonly string[]): (string | undefined)[] {
   const isAddress = (text: string): boolean => parseAddress(text, new Uint32Array(4)) !== 0;
   const elements = elementsOf(texts.map((text) => (isAddress(text) ? '' : text)));
   return texts.map((text, at) => (isAddress(text) ? text : elements[at]![0]?.text));
+}
+
+/** Returns the flag for the public addresses of lines, whose addresses are given, if they have some. */
+export function publicPick(lines: readonly string[][]): string | undefined {
+  const own = lines.filter((addresses) => addresses.some(isPublicAddress));
+  if (own.length === 0) return undefined;
+  return 2 * own.filter((addresses) => isPublicAddress(addresses.at(-1)!)).length >= own.length
+    ? '--pick last'
+    : '--pick first';
 }

@@ -1,5 +1,8 @@
 /** Splits the first lines of a table into rows and cells. */
 
+/** Most lines of a title before the header of a table. */
+export const MAX_TITLES = 30;
+
 /** Cells of a record, and the text of the last one if its quotes are open. */
 interface Cells {
   cells: string[];

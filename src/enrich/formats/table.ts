@@ -10,15 +10,13 @@ import type { Chunk, Passage } from '../input/chunk-buffer.js';
 import type { TableShape } from '../kernel/layout.js';
 import { type EnrichOptions, pathsOf, type TableInput, wantedPaths } from '../options.js';
 import { passesOthers } from '../query.js';
-import { cellsOf } from '../table-text.js';
+import { cellsOf, MAX_TITLES } from '../table-text.js';
 import { cellText } from './results.js';
 
 const NEWLINE = 10;
 const CARRIAGE_RETURN = 13;
 const HASH = 35;
 const QUOTE = 34;
-/** Most lines of a title before the header of a table. */
-const MAX_TITLES = 10;
 const NO_BYTES = new Uint8Array(0);
 
 /**

@@ -10,7 +10,7 @@ import { AtlasError } from '../../errors.js';
 import type { FilePart } from '../../file-part.js';
 import type { Detection } from '../detection.js';
 import { pathText } from '../field-path.js';
-import { type Detected, isDecided, sampleOf } from '../find-fields.js';
+import { type Detected, isDecided, RECORD, sampleOf } from '../find-fields.js';
 import type { InputOptions, KernelInput } from '../options.js';
 import type { DetectedLog } from '../recognize-log.js';
 import { cellsOf, firstRowEnd } from '../table-text.js';
@@ -36,6 +36,7 @@ export interface DetectionPlan {
   onLog(name: string, recognized: Detection): void;
 }
 
+const HASH = 0x23;
 const OPENING_BRACE = 0x7b;
 const RECORD_SEPARATOR = 0x1e;
 /** The first bytes of JSON: a brace, a bracket, and the separator of RFC 7464. */
@@ -65,6 +66,8 @@ const ENCODINGS: { name: string; bytes: readonly number[] }[] = [
 export const MAX_HEAD_BYTES = 65_536;
 /** Most bytes of a first line of JSON, which decides alone if it is longer. */
 const MAX_FIRST_VALUE_BYTES = 1_048_576;
+/** What is read of the records after comments, in bytes. */
+const MIN_RECORD_BYTES = 4096;
 /** Where a tar archive has its signature (POSIX.1, ustar). Names before it end in zeros. */
 const TAR_OFFSET = 257;
 const TAR = Buffer.from('ustar');
@@ -305,6 +308,8 @@ async function guessInput(
   const paths = fields.map(({ path }) => path);
   if (isJson && isDecided(line!, paths)) return undefined;
   await head.readWhile(() => sampleOf(head.text, false).isShort, guess.patience);
+  // Comments may be longer than what is inspected.
+  if (first === HASH) await head.readFirst(() => !RECORD.test(head.text.slice(0, -MIN_RECORD_BYTES)), guess.patience);
   // The first row of a table, which may come after titles, is part of the sample, however long it is.
   const delimiterOf = (text: string): string | undefined => Object.keys(DELIMITERS).find((one) => isHeader(text, one));
   const header = startsAsJson ? undefined : head.lines(MOST_TITLES).find((one) => delimiterOf(one) !== undefined);

@@ -4,7 +4,7 @@
  */
 import { recordResult } from '../../database/binary-engine.js';
 import { DAMAGED_STATE, NO_STATE } from '../../history/over-time.js';
-import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES } from '../../limits.js';
+import { MAX_ADDRESS_LENGTH, MAX_JSON_DEPTH, MAX_LENIENT_BYTES, MAX_SEARCHED_BYTES } from '../../limits.js';
 import type { RangeRecord } from '../../rangefile/layout.js';
 import { NETWORKS } from '../../rangefile/partitions.js';
 import type { NetworkFile } from '../../rangefile/reader.js';
@@ -100,6 +100,11 @@ const PICKS: Record<AddressPick, number> = {
 };
 
 const EMBEDDED_OUTCOMES = { '6to4': abi.OUTCOME_6TO4, nat64: abi.OUTCOME_NAT64, teredo: abi.OUTCOME_TEREDO };
+
+/** Returns the bytes of the longest text of a field in which addresses are searched. */
+function longestText({ searchesStrings }: EnrichOptions): number {
+  return searchesStrings === true ? MAX_SEARCHED_BYTES : MAX_LENIENT_BYTES;
+}
 
 /** Returns the `OUTCOME_…` code of a record. */
 function outcomeOf(record: RangeRecord): number {
@@ -365,7 +370,7 @@ function placeShared(plan: MemoryPlan, { file, options, keepsRejects }: LayoutRe
     ...placeRoles(plan, options.roles),
     ...placeHiding(plan, options, inserts.longestInsert),
     isLenient: Number(options.lenient === true),
-    maxLenientBytes: MAX_LENIENT_BYTES,
+    maxLenientBytes: longestText(options),
     maxAddressLength: MAX_ADDRESS_LENGTH,
     ipv4Forms: plan.place(ipv4Forms()),
     decimals:
@@ -468,7 +473,7 @@ function reserveAreas(
   const valuesAt = plan.reserve(4 * (values + inlineSpans));
   return {
     valueOffsets: plan.reserve(4 * targetCount),
-    scratch: plan.reserve(Math.max(longestKey, MAX_LENIENT_BYTES) + abi.SLACK_BYTES),
+    scratch: plan.reserve(Math.max(longestKey, longestText(options)) + abi.SLACK_BYTES),
     found: plan.reserve(abi.SPAN_BYTES * abi.FOUND),
     labels: plan.reserve(abi.LABEL_BYTES * 2 ** abi.LABEL_BITS),
     // Each level is written before it is read.

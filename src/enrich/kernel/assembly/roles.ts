@@ -46,6 +46,14 @@ const LABEL_DIGIT: usize = 12;
 const LABEL_TEXT: usize = 16;
 /** Spreads the four bytes before an address over the places of labels. */
 const LABEL_FACTOR: u32 = 0x9e37_79b1;
+/** The bytes `->/`. */
+const ARROW_SLASH: u32 = 0x2f_3e_2d_00;
+/** The bytes ` <`. */
+const SPACE_LESS: u32 = 0x3c20;
+/** ESC as nginx, rsyslog and shells write it. */
+const HEX_ESCAPE: u32 = 0x6231_785c;
+const HASH_ESCAPE: u32 = 0x3333_3023;
+const OCTAL_ESCAPE: u32 = 0x3333_305c;
 /** FNV-1a, 32 bits. */
 const HASH_START: u32 = 0x811c_9dc5;
 const HASH_FACTOR: u32 = 0x0100_0193;
@@ -153,7 +161,10 @@ function beforeColor(address: usize, start: usize): usize {
   while (at > start && isParameter(load<u8>(at - 1))) at--;
   // The texts of colors are not kept.
   readFrom = at == address - 1 && load<u8>(at - 1) != <u8>OPENING_BRACKET ? min(readFrom, at - 1) : 0;
-  return at > start + 1 && load<u8>(at - 1) == <u8>OPENING_BRACKET && load<u8>(at - 2) == <u8>ESCAPE ? at - 2 : address;
+  if (at < start + 2 || load<u8>(at - 1) != <u8>OPENING_BRACKET) return address;
+  if (load<u8>(at - 2) == <u8>ESCAPE) return at - 2;
+  const written: u32 = at < start + 5 ? 0 : load<u32>(at - 5);
+  return written == HEX_ESCAPE || written == HASH_ESCAPE || written == OCTAL_ESCAPE ? at - 5 : address;
 }
 
 /** Returns the role of the first text of a list, each after bytes with its length and its role, that ends at an address; -1 if none does. */
@@ -177,6 +188,9 @@ function roleOfTexts(texts: usize, at: usize, start: usize): i32 {
 export function roleOf(address: usize, end: usize, start: usize, grammar: usize): u32 {
   // A name after an at sign makes it that of a user; a port may follow one, too.
   if (load<u8>(end) == <u8>AT && isLetter(load<u8>(end + 1))) return ROLE_UNTRUSTED;
+  // The agent of OSSEC, before the file that it reads: 192.0.2.1->/var/log/auth.log.
+  if (load<u32>(end) << 8 == ARROW_SLASH) return ROLE_MACHINE;
+  if (address == start && isSender(end)) return ROLE_MACHINE;
   if (machine != 0 && isMachine(address, end)) return ROLE_MACHINE;
   const slot = (load<u32>(address - 4) * LABEL_FACTOR) >> (32 - LABEL_BITS);
   const label = labels + <usize>slot * LABEL_BYTES;
@@ -191,6 +205,12 @@ export function roleOf(address: usize, end: usize, start: usize, grammar: usize)
   store<u32>(label, u32(digitAt == readFrom - 1), LABEL_DIGIT);
   memory.copy(label + LABEL_BYTES - length, readFrom, length);
   return role;
+}
+
+/** Returns whether the priority of syslog follows an address, which is that of its sender: 192.0.2.1 <134>Feb  3 … */
+export function isSender(end: usize): bool {
+  const at = load<u8>(end) == <u8>COLON ? end + 1 : end;
+  return load<u16>(at) == SPACE_LESS && isDigit(load<u8>(at, 2));
 }
 
 /** Returns whether an address has the label that is kept, in the same grammar. */
@@ -412,7 +432,7 @@ export function programOf(start: usize, close: usize): usize {
     while (end < close && (isCapital(load<u8>(end)) || isDigit(load<u8>(end)))) end++;
     if (isCapital(byte) && end - at > 2 && load<u8>(end) == <u8>SPACE) return 0;
     const isNumbered = isDigit(byte) && (!isIso || load<u8>(end) == <u8>COMMA || load<u8>(end) == <u8>COLON);
-    if (!isLetter(byte) && !isNumbered && byte != PERCENT && byte != ASTERISK && byte != COLON && byte != HASH) return 0;
+    if (!isLetter(byte) && !isNumbered && byte != PERCENT && byte != OPENING_PARENTHESIS && byte != ASTERISK && byte != COLON && byte != HASH) return 0;
   }
   machine = host;
   return at;

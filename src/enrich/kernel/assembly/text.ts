@@ -15,7 +15,7 @@ import { FOUND, ROLE_CLIENT, ROLE_NEVER, ROLE_OWN, ROLE_UNTRUSTED, SPAN_BYTES } 
 import { BACKSLASH, CASE_BIT, COLON, DOT, EQUALS, ESCAPE, GREATER, isDigit, LETTER_A, LETTER_U, MINUS, OPENING_BRACKET, OPENING_PARENTHESIS, QUOTE, SLASH, SPACE, UNDERSCORE, ZERO } from './ascii';
 import { addCandidate } from './lookup';
 import { bits, equal, inRange, isWithin, VECTOR } from './masks';
-import { grammarOf, hasOwnLabel, hasRest, isForgeable, isParameter, machine, programOf, roleOf } from './roles';
+import { grammarOf, hasOwnLabel, hasRest, isForgeable, isParameter, isSender, machine, programOf, roleOf } from './roles';
 import { found, maxAddressLength } from './settings';
 
 const LETTER_M: u32 = 109;
@@ -135,6 +135,7 @@ function parseWord(word: usize, end: usize, start: usize): u32 {
   let to = end;
   while (to > word && (load<u8>(to - 1) == <u8>DOT || load<u8>(to - 1) == <u8>MINUS)) to--;
   if (to > word + 1 && load<u8>(to - 1) == <u8>COLON && load<u8>(to - 2) != <u8>COLON) to--;
+  while (word < to && load<u8>(word) == <u8>DOT) word++;
   let from = word;
   let family = parseWithPort(from, to);
   if (family == NO_ADDRESS) {
@@ -199,7 +200,7 @@ function parseParts(word: usize, end: usize): u32 {
 /** Returns whether the address that was found last, whose word has an end, is at the beginning of a text. */
 export function isAtBeginning(start: usize, end: usize, close: usize): bool {
   const longest = start + maxAddressLength + PORT_DIGITS + 2;
-  return textStart == start && (end < longest || longest >= close);
+  return textStart == start && (end < longest || longest >= close) && !isSender(textEnd);
 }
 
 /**
