@@ -17,8 +17,6 @@ type Program = typeof import('./record-commands.js', { with: { 'resolution-mode'
 };
 
 const RECORD_COMMANDS = ['enrich', 'extract', 'filter', 'redact', 'summarize'];
-/** The format of JSON documents needs a library, which the file does not have. */
-const JSON_FORMAT = /^(--format=)?json$/;
 
 /**
  * Returns where Node keeps the code that V8 compiled. Node's default is in the directory of temporary files, where another user
@@ -79,7 +77,7 @@ const rare = {
 };
 if (name === 'lookup') {
   load('lookup-command.cjs').run(name, args, rare);
-} else if (RECORD_COMMANDS.includes(name!) && !args.some((argument) => JSON_FORMAT.test(argument))) {
+} else if (RECORD_COMMANDS.includes(name!)) {
   load('record-commands.cjs').run(name!, args, rare);
 } else {
   import('./main.js');
