@@ -15,7 +15,7 @@ import type { RangeRecord } from '../../src/rangefile/layout.js';
 import { COUNTRIES } from '../../src/rangefile/partitions.js';
 import { decodeRangeFile } from '../../src/rangefile/reader.js';
 import { encodeRangeFile } from '../../src/rangefile/writer.js';
-import { buildRangeFile, compactOutcome, randomPartition, replaceSection, reseal } from '../support/compact.js';
+import { buildRangeFile, randomPartition, replaceSection, reseal } from '../support/compact.js';
 import { type Block, LARGE_WORLD, partitionOf, reason, SMALL_WORLD } from '../support/release.js';
 
 const ABOUT = { release: 'r', as_of: '2026-01-01', licenses: ['MIT'], attribution: ['Ann'] };
@@ -89,27 +89,6 @@ describe('the compact form', () => {
       changed[at] = bytes[at]!;
     }
     expect(accepted).toEqual([]);
-  });
-
-  it('is E_DAMAGED or another valid release after random changes below the checksums', () => {
-    const original = compactOf(
-      rangeFileOf(SMALL_WORLD, (range) => range % 101),
-      true,
-    );
-    const outcomes = { damaged: 0, valid: 0 };
-    fc.assert(
-      fc.property(
-        fc.array(fc.tuple(fc.nat(original.length - 1), fc.nat(255)), { minLength: 1, maxLength: 4 }),
-        (changes) => {
-          const bytes = original.slice();
-          for (const [at, value] of changes) bytes[at] = value;
-          outcomes[compactOutcome(reseal(bytes))]++;
-        },
-      ),
-      { numRuns: 1500 },
-    );
-    expect(outcomes.damaged).toBeGreaterThan(100);
-    expect(outcomes.valid).toBeGreaterThan(10);
   });
 });
 

@@ -5,7 +5,6 @@ import fc from 'fast-check';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { BinaryEngine } from '../../src/database/binary-engine.js';
 import { openDatabase } from '../../src/database/database.js';
-import { createBlockEnricher } from '../../src/enrich/block-enricher.js';
 import { withConfidence } from '../../src/rangefile/confidence.js';
 import { decodeRangeFile, type RangeFile } from '../../src/rangefile/reader.js';
 import { verifyRangeFile } from '../../src/rangefile/verifier.js';
@@ -200,15 +199,6 @@ describe('a release', () => {
     expect(code).toBe(0);
     const items = EXPECTED.map(([ip, code, confidence]) => ({ ip, geo: { country_code: code, confidence } }));
     expect(JSON.parse(stdout)).toEqual(items);
-  });
-
-  it('has a confidence for messages', () => {
-    const database = openDatabase(byEvidence);
-    const enricher = createBlockEnricher(database, { add: ['confidence'] });
-    expect(String(Buffer.from(enricher.enrichBlock(Buffer.from('{"ip":"30.0.1.1"}\n'))))).toBe(
-      '{"ip":"30.0.1.1","geo":{"confidence":50}}\n',
-    );
-    database.close();
   });
 
   it('without a confidence is a clear error', async () => {
