@@ -6,13 +6,14 @@ import { addressWords, compareAddresses, rangeSize } from '../../src/address/wor
 import { resolveCountry } from '../../src/country/country.js';
 import { recordLabel } from '../../src/database/diff.js';
 import type { Manifest, ManifestFile, ManifestInput } from '../../src/database/release.js';
+import { COUNTRIES, KINDS, NETWORKS, type Partition } from '../../src/rangefile/partitions.js';
 import { loadOverrides, type Override } from '../config/overrides.js';
 import { loadReference, type Reference, type SpecialRange } from '../config/reference.js';
 import { hashFile, objectPath } from '../fetching/cache.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { type OwnedRange, undelegatedSpace } from '../merging/evidence.js';
 import { CsvFile } from '../source-formats/csv-file.js';
-import { hasList, hasNetworks, resolveFormat } from '../source-formats/formats.js';
+import { hasList, resolveFormat } from '../source-formats/formats.js';
 import { readSource } from '../source-formats/read-source.js';
 import { type SourceRows, storedRows } from '../source-formats/stored-rows.js';
 import type { FetchedFile, IngestedSource, SourceRanges } from '../stage.js';
@@ -77,12 +78,11 @@ export function whyAfter(row: CoveringRow, winner: CoveringRow): string {
 }
 
 export interface CoveringRows {
-  /** Those of each target, in the order in which a build adds them. */
-  rows: ReadonlyMap<Target, readonly CoveringRow[]>;
-  /** The rows that say which network announces the addresses; their labels are `AS15169`. */
-  networkRows: CoveringRows['rows'];
-  /** The rows that say what kind of network the addresses are of; their labels are `anycast`, or as `cloud aws`. */
-  kindRows: CoveringRows['rows'];
+  /**
+   * By partition those of each target, in the order in which a build adds them. The labels are `AS15169` for networks, and `anycast` or as
+   * `cloud aws` for kinds.
+   */
+  rows: ReadonlyMap<Partition, ReadonlyMap<Target, readonly CoveringRow[]>>;
   /** Layers whose rows are no longer available, with the reason. */
   missing: { layer: number; reason: string }[];
   /** The ranges that belong to networks, as far as the sources tell. */
@@ -137,26 +137,18 @@ export function eachInside<T extends Target>(
   }
 }
 
-/** The rows of a source that cover targets. */
-interface CoveringSource {
-  rows: CoveringRow[];
-  /** Those that say the kind of network. */
-  kindRows: CoveringRow[];
-}
-
-/** Finds the rows of a source that cover an address. */
+/** Finds the rows of a source that cover an address, and adds them to their partitions. */
 async function rowsOfSource(
   position: number,
   { id, format, lineage, network }: ManifestInput,
   files: readonly FetchedFile[],
   { ingested, files: read }: SourceRows,
   targets: SortedTargets,
-): Promise<CoveringSource> {
+  add: (partition: Partition, rows: readonly CoveringRow[]) => void,
+): Promise<void> {
   const reference = loadReference();
   const { codes, networks, listed } = ingested;
   const isList = hasList(format);
-  const rows: CoveringRow[] = [];
-  const kindRows: CoveringRow[] = [];
   /** By file, the rows in it that are found. */
   const located = new Map<number, Map<number, CoveringRow[]>>();
   const find = (ranges: SourceRanges, isListed: boolean): void => {
@@ -189,13 +181,14 @@ async function rowsOfSource(
         };
         const made = [covering];
         // Merging by priority knows no anycast space.
-        if (!isListed || (isAnycast && lineage !== undefined)) rows.push(covering);
-        if (isAnycast) kindRows.push(covering);
+        if (!isListed || (isAnycast && lineage !== undefined)) add(networks === undefined ? COUNTRIES : NETWORKS, made);
+        if (isAnycast) add(KINDS, made);
         // A list of an operator has its prefixes, and some of them once more with their countries.
         if (network !== undefined && isListed === isList) {
           const label = `${network.kind} ${network.operator}`;
-          made.push({ ...covering, label, text: label });
-          kindRows.push(made[1]!);
+          const ofKind = { ...covering, label, text: label };
+          add(KINDS, [ofKind]);
+          made.push(ofKind);
         }
         const ofFile = located.get(run.file) ?? new Map<number, CoveringRow[]>();
         located.set(run.file, ofFile);
@@ -215,7 +208,6 @@ async function rowsOfSource(
       for (const covering of ofFile.get(row)!) Object.assign(covering, location);
     }
   }
-  return { rows, kindRows };
 }
 
 /** Whether a source says which space is delegated. */
@@ -316,11 +308,11 @@ export async function findCoveringRows(
   const sorted = sortTargets(targets);
   const asns = new Set(inputs.flatMap((input) => input.asns ?? []));
   const missing: CoveringRows['missing'] = [];
-  const rows = new Map<Target, CoveringRow[]>(targets.map((target) => [target, []]));
-  const networkRows = new Map<Target, CoveringRow[]>(targets.map((target) => [target, []]));
-  const kindRows = new Map<Target, CoveringRow[]>(targets.map((target) => [target, []]));
-  const add = (found: readonly CoveringRow[], to = rows): void => {
-    for (const row of found) to.get(row.target)!.push(row);
+  const ofTargets = () => new Map<Target, CoveringRow[]>(targets.map((target) => [target, []]));
+  const rows = new Map<Partition, ReturnType<typeof ofTargets>>();
+  for (const partition of [COUNTRIES, NETWORKS, KINDS]) rows.set(partition, ofTargets());
+  const add = (partition: Partition, found: readonly CoveringRow[]): void => {
+    for (const row of found) rows.get(partition)!.get(row.target)!.push(row);
   };
   const registries: IngestedSource[] = [];
   const owned: OwnedRange[] = [];
@@ -335,17 +327,15 @@ export async function findCoveringRows(
     const read =
       storedRows(dataDir, input, asns) ??
       (await readSource({ source: { id, format, kind, maxRejectShare: 1 }, files, asns }, () => {}));
-    const source = await rowsOfSource(position, input, files, read, sorted);
-    add(source.rows, hasNetworks(format) ? networkRows : rows);
-    add(source.kindRows, kindRows);
+    await rowsOfSource(position, input, files, read, sorted, add);
     owned.push(...read.owned);
     if (isRegistry(input)) registries.push(read.ingested);
   }
-  if (registries.length === inputs.filter(isRegistry).length) add(undelegatedRows(registries, sorted));
+  if (registries.length === inputs.filter(isRegistry).length) add(COUNTRIES, undelegatedRows(registries, sorted));
   const anycast = anycastRows(reference, sorted);
-  if (evidenceOf(manifest) !== undefined) add(anycast);
-  add(anycast, kindRows);
-  add(specialRows(reference, sorted));
+  if (evidenceOf(manifest) !== undefined) add(COUNTRIES, anycast);
+  add(KINDS, anycast);
+  add(COUNTRIES, specialRows(reference, sorted));
   if (overrides !== undefined) {
     const files = cachedInput(dataDir, [overrides]);
     if (typeof files === 'string') {
@@ -354,8 +344,8 @@ export async function findCoveringRows(
       const { path } = files[0]!;
       const lines = readFileSync(path, 'utf8').split(/\r\n?|\n/);
       const { rows: applying } = loadOverrides(path, reference, asOf);
-      add(overrideRows(applying, lines, overrides.name, sorted));
+      add(COUNTRIES, overrideRows(applying, lines, overrides.name, sorted));
     }
   }
-  return { rows, networkRows, kindRows, missing, owned };
+  return { rows, missing, owned };
 }

@@ -18,7 +18,7 @@ import { openMirror } from '../../src/mirror/reader.js';
 import { formatCidr, parseCidr, rangeToCidrs } from '../../src/range/cidr.js';
 import { type BoundedRanges, RangeBuilder } from '../../src/range/columns.js';
 import { type DropReason, NETWORK_PREFIX } from '../../src/range/vote.js';
-import { NETWORKS } from '../../src/rangefile/partitions.js';
+import { COUNTRIES, NETWORKS } from '../../src/rangefile/partitions.js';
 import { loadReference, type Reference } from '../config/reference.js';
 import { LAYERS, sourceLayer } from '../merging/candidates.js';
 import { OwnerSpace, votersOf } from '../merging/evidence.js';
@@ -306,7 +306,7 @@ function explainStep(
   notes: string[],
 ): Step {
   const { inputs } = manifest;
-  const rows = all.get(target)!;
+  const rows = all.get(COUNTRIES)!.get(target)!;
   const decided = decide(target, rows, owned, manifest, reference);
   const { result, vote, rowOf, outsideSpace } = decided;
   const winner = rowOf[decided.winner];
@@ -441,7 +441,7 @@ export async function explainAll(dataDir: string, dir: string, texts: readonly s
         ? [AT_ORIGIN]
         : covering.missing.map(({ reason }) => `${reason}, so its rows cannot be shown`);
       const steps = match.map((step) => explainStep(step.target, step.range, covering, manifest, reference, notes));
-      const network = explainNetwork(database.partition(NETWORKS), target, covering.networkRows, manifest);
+      const network = explainNetwork(database.partition(NETWORKS), target, covering, manifest);
       const kinds = explainKinds(database, target, covering, (note) => notes.push(note));
       explanations.push({
         result: database.lookupWithReason(texts[index]!)!,

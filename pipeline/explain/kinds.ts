@@ -2,7 +2,7 @@
 import { formatAddress } from '../../src/address/format.js';
 import type { Database } from '../../src/database/database.js';
 import { fieldLookup } from '../../src/database/fields.js';
-import { KINDS } from '../../src/rangefile/partitions.js';
+import { COUNTRIES, KINDS } from '../../src/rangefile/partitions.js';
 import { NETWORK_KINDS } from '../merging/kind-merger.js';
 import {
   type CoveringRow,
@@ -49,14 +49,15 @@ function rank({ label }: CoveringRow): number {
 export function explainKinds(
   database: Database,
   target: Target,
-  { rows: countryRows, kindRows, missing: unread }: CoveringRows,
+  { rows, missing: unread }: CoveringRows,
   note: (text: string) => void,
 ): ExplainedKinds | null {
   if (database.partition(KINDS) === undefined) return null;
   const address = formatAddress(target.family, target.words);
   const { anycast, kind, operator } = fieldLookup(KINDS.members, { ...database.sources(), labels: [] })(address)!;
-  const covering = sortRows(kindRows.get(target)!, rank);
-  const isSpecial = countryRows
+  const covering = sortRows(rows.get(KINDS)!.get(target)!, rank);
+  const isSpecial = rows
+    .get(COUNTRIES)!
     .get(target)!
     .some(({ origin }) => origin.kind === 'special' && origin.range.layer === 'over');
   const ofAnycast = isSpecial ? undefined : covering.find(({ label }) => label === 'anycast');

@@ -2,6 +2,7 @@
 import { formatAddress } from '../../src/address/format.js';
 import { previousAddress } from '../../src/address/words.js';
 import type { Manifest } from '../../src/database/release.js';
+import { NETWORKS } from '../../src/rangefile/partitions.js';
 import { firstIPv6, type NetworkFile, type PartitionFile } from '../../src/rangefile/reader.js';
 import { findIPv4, findIPv6 } from '../../src/rangefile/search.js';
 import {
@@ -65,19 +66,18 @@ function whyLost(row: CoveringRow, winner: CoveringRow | undefined): string | nu
  *
  * @param networks of the release; undefined if it has none
  * @param target the address, or the IPv4 address inside it if that one decides
- * @param rows that cover it, in the order of the sources
  */
 export function explainNetwork(
   networks: NetworkFile | undefined,
   target: Target,
-  rows: CoveringRows['networkRows'],
+  { rows }: CoveringRows,
   { inputs }: Manifest,
 ): ExplainedNetwork | null {
   if (networks === undefined) return null;
   const { first, last, record: index } = rangeAt(networks, target);
   const record = networks.recordAt(index);
   const position = ({ source }: CoveringRow): number => inputs.findIndex(({ id }) => id === source);
-  const covering = sortRows(rows.get(target)!, position);
+  const covering = sortRows(rows.get(NETWORKS)!.get(target)!, position);
   const winner = record.kind === 'network' ? covering[0] : undefined;
   const text = (words: Uint32Array): string => formatAddress(target.family, words);
   return {
