@@ -178,10 +178,8 @@ class Fields {
     if (found !== undefined) {
       const [first] = longest(found);
       // It may be in an array in some records.
-      return result(
-        [first!, ...found.filter(({ path }) => isListOf(path, first!.path) || isListOf(first!.path, path))],
-        true,
-      );
+      const isSame = ({ path }: Ranked): boolean => `${path}[]` === first!.path || path === `${first!.path}[]`;
+      return result([first!, ...all.filter((one) => one.texts > 0 && isSame(one))], true);
     }
     // A field that is named as the client has names of hosts or of services only: the other end is not the client.
     const client = all.filter(({ rank }) => rank < RANKS.unnamed).sort((a, b) => a.rank - b.rank)[0];
@@ -200,11 +198,6 @@ class Fields {
 /** Returns the last key of a path as it is in the lists. */
 function lastNameOf(path: string): string {
   return plainName(keysOf(path).at(-1)!);
-}
-
-/** Returns whether a path leads to the elements of what is at another. */
-function isListOf(path: string, other: string): boolean {
-  return path === `${other}[]`;
 }
 
 /** Returns whether a field holds the text of a message, by its last key. */
@@ -316,7 +309,7 @@ function findInDocument(arrays: readonly Items[], name: string, given: ExplicitF
       (hasTextBelow ? inner.find((one) => one.found.inText && isOutsideArrays(one.found)) : undefined);
     const { path: own, found: best } = records ?? { path, found };
     if (given.format === undefined && found.field![0]!.endsWith('[][]')) throw refuse(name, ARRAYS_OF_VALUES);
-    const isNamed = given.format === undefined && !found.inText && rankOf(found.field![0]!, names) < RANKS.unnamed;
+    const isNamed = given.format === undefined && !found.inText && rankOf(found.field![0]!, names) <= RANKS.unnamed;
     const besides = isNamed ? outer.filter((one) => !one.path.startsWith(path) && !path.startsWith(one.path)) : [];
     const twin = besides.find((one) => findInObjects(one.items, names)?.field?.[0] === found.field![0]);
     if (twin !== undefined) {
@@ -731,11 +724,11 @@ function checkLikeTable(lines: readonly string[], delimiters: readonly string[],
     const rows = lines.map((line) => cellsOf(line, delimiter).cells).filter(({ length }) => length > 2);
     const cells = rows.flatMap((row) => (row.every(isCell) ? [row] : []));
     const addressed = cells.filter(hasAddress);
-    if (addressed.length < 2 || 2 * addressed.length < rows.length) continue;
+    if (addressed.length < Math.min(lines.length, 2) || 2 * addressed.length < rows.length) continue;
     const at = addressed[0]!.findIndex((cell) => hasAddress([cell])) + 1;
     throw refuse(
       name,
-      `looks like a table, but its rows have different numbers of cells; --format csv --no-header --delimiter '${delimiter}' --field ${at} reads those with as many as the first, --format text all as text`,
+      `looks like a table, but its rows have different numbers of cells, or too many; --format csv --no-header --delimiter '${delimiter}' --field ${at} reads those with as many as the first, --format text all as text`,
     );
   }
 }

@@ -11,27 +11,21 @@ const find = (text: string, given = {}) => {
 describe('findFields', () => {
   it.each([
     ['id,server_ip,client_ip\n1,1.1.1.1,8.8.8.8\n', '--format csv --field client_ip'],
-    ['server;"client ip"\n1.1.1.1;"8.8.8.8"\n', "--format csv --delimiter ';' --field 'client ip'"],
     ['name|address\nbob|8.8.8.8\n', "--format csv --delimiter '|' --field address"],
     ['user\tip\nbob\t8.8.8.8\n', '--format tsv --field ip'],
     ['1,foo,8.8.8.8\n2,bar,9.9.9.9\n', '--format csv --field 3 --no-header'],
     ['ip\n8.8.8.8\n', '--format csv --field ip'],
     ['# a\n# id,src\n1,8.8.8.8\n# b, c\n2,9.9.9.9\n', '--format csv --field src'],
-    ['# 1, 2\nid,src\n1,8.8.8.8\n', '--format csv --field src'],
     ['# x\n8.8.8.8,1\n9.9.9.9,2\n', '--format csv --field 1 --no-header'],
     ['{"a":"x","log":"from 8.8.8.8","msg":"to 9.9.9.9"}\n', '--format jsonl --field log --in-text'],
     ['8.8.8.8\n9.9.9.9:80\n1.0.0.0/24\n', '--format list --lenient'],
-    ['{"destination":{"ip":"1.1.1.1"},"source":{"ip":"8.8.8.8"}}\n', '--format jsonl --field source.ip'],
     ['{"x-forwarded-for":"8.8.8.8","peer":"9.9.9.9"}\n', '--format jsonl --field peer'],
-    ['{"host":"1.1.1.1","a":{"remote_ip":"8.8.8.8"}}\n', '--format jsonl --field a.remote_ip'],
-    ['{"private_ip":"10.0.0.1","peer":"8.8.8.8"}\n', '--format jsonl --field peer'],
     ['{"client.ip":"8.8.8.8"}\n', "--format jsonl --field 'client\\.ip'"],
     ['{"data":{"rows":[{"remoteIp":"8.8.8.8:443"}]}}', '--format json --items data.rows --field remoteIp --lenient'],
     ['[\n {"remoteIp":"8.8.8.8"},\n {"remoteIp":"8.8', '--format json --field remoteIp'],
     ['n=1 dst=8.8.8.8 src=9.9.9.9\n', '--format logfmt --field src'],
     ['INFO login from 8.8.8.8 ok\nno address\n', '--format text'],
     // Several names of the client; a record has the first that it has.
-    ['{"src4_addr":"8.8.8.8"}\n{"src6_addr":"::1"}\n', "--format jsonl --field 'src4_addr|src6_addr'"],
     ['{"a|b_ip":"8.8.8.8"}\n', "--format jsonl --field 'a\\|b_ip'"],
     // A shipper's name beside the text of a message, and without one.
     ['{"source_ip":"1.1.1.1","message":"from 8.8.8.8"}\n', '--format jsonl --field message --in-text'],
@@ -43,13 +37,9 @@ describe('findFields', () => {
     ['{"log":{"source":{"address":"1.1.1.1"}},"msg":"from 8.8.8.8"}\n', '--format jsonl --field msg --in-text'],
     ['{"_source":{"host":{"ip":["::1"]},"msg":"at 8.8.8.8"}}\n', '--format jsonl --field _source.msg --in-text'],
     ['{"host":"1.1.1.1","lines":["x","from 8.8.8.8"]}\n', "--format jsonl --field 'lines[]' --in-text"],
-    ['{"host":"1.1.1.1","stderr":"from 8.8.8.8"}\n', '--format jsonl --field stderr --in-text'],
     ['{"x":["at 8.8.8.8"],"url":"http://1.1.1.1/a"}\n', "--format jsonl --field 'x[]' --in-text"],
-    ['{"machine_ip":"1.1.1.1","description":"seen 8.8.8.8"}\n', '--format jsonl --field description --in-text'],
     ['{"key":"1.1.1.1","value":"from 8.8.8.8"}\n', '--format jsonl --field value --in-text'],
     ['{"key":"8.8.8.8","value":"seen 1.1.1.1"}\n', '--format jsonl --field key'],
-    ['user,peer,last\n1.1.1.1,8.8.8.8,9.9.9.9\n', '--format csv --field peer'],
-    ['{"ClientIP":"::1"}\n{"ClientSrcIP":"8.8.8.8"}\n', "--format jsonl --field 'ClientIP|ClientSrcIP'"],
     ['id;"Name, please?";"IP\nnow"\n1;x;8.8.8.8\n', "--format csv --delimiter ';' --field 'IP\nnow'"],
     ['At [UTC],Host,Content\n1,1.1.1.1,from 8.8.8.8\n', '--format csv --field Content --in-text'],
     ['{"actorIpAddress":"8.8.8.8"}\n{"ClientIP":"::1"}\n', "--format jsonl --field 'ClientIP|actorIpAddress'"],
@@ -62,19 +52,12 @@ describe('findFields', () => {
     ['{"rows":[{"message":"from 8.8.8.8"}]}\n', '--format json --items rows --field message --in-text'],
     // Tables after other lines, with quotes that do not close, with an address in a larger cell.
     ['sep=;\nname;ip\nann;8.8.8.8\n', "--format csv --delimiter ';' --field ip"],
-    ['Report, of today\nname,n,Source IP\nann,1,8.8.8.8\nbob,2,8.8.8.8\n', "--format csv --field 'Source IP'"],
     ['id,name,ip\n1,"ann,8.8.8.8\n2,bob,8.8.8.8\n3,eve,8.8.8.8\n', '--format csv --field ip'],
     ['name,seen\nann,at 8.8.8.8 (web)\nbob,at 8.8.8.8\n', '--format csv --field seen --in-text'],
     ['name,ip\nann,="8.8.8.8"\n', '--format csv --field ip --in-text'],
     ['"n=1","srcip=8.8.8.8"\n"n=2","srcip=9.9.9.9"\n', '--format csv --field 2 --no-header --in-text'],
     // What a user is called; what is beside a message, or says what carries it.
     ['{"user":{"name":"9.9.9.9"},"node":"8.8.8.8"}\n', '--format jsonl --field user.name'],
-    ['{"username":"9.9.9.9","seen":"8.8.8.8"}\n', '--format jsonl --field seen'],
-    ['{"log":{"data":{"msg":"from 8.8.8.8"},"source":"9.9.9.9"}}\n', '--format jsonl --field log.data.msg --in-text'],
-    [
-      '{"tags":{"source":"9.9.9.9"},"fields":{"message":"of 8.8.8.8"}}\n',
-      '--format jsonl --field fields.message --in-text',
-    ],
     // Objects one after the other, and arrays in arrays that hold the records.
     ['{"src":"8.8.8.8"}{"src":"1.1.1.1"}', '--format json-seq --field src'],
     ['{\n "src": "8.8.8.8"\n}\n', '--format json-seq --field src'],
@@ -87,7 +70,6 @@ describe('findFields', () => {
       '{"all":[{"logs":[{"body":"login from 8.8.8.8"},{"body":"login from 8.8.4.4"}]}]}',
       "--format json --items 'all[].logs' --field body --in-text",
     ],
-    ['[{"a":[{"b":[{"cidr":"8.8.8.8/32"}]}]}]\n', "--format json --items '[].a[].b' --field cidr --lenient"],
     // Text that has a delimiter, or not all pairs.
     ['| a | ip |\n|---|---|\n| x | 8.8.8.8 |\n', '--format text'],
     ['a b c CEF:0|x|20.0.0.1|y|from 8.8.8.8\na b c CEF:0|x|20.0.0.1|y|from 8.8.8.8\n', '--format text'],
@@ -122,14 +104,12 @@ describe('findFields', () => {
 
   it.each([
     ['[["8.8.8.8"],[1]]', /arrays of values in place of objects; .* jq/],
-    ['[1,"8.8.8.8"]\n[2,"8.8.8.8"]\n', /arrays of values/],
     ['{"8.8.8.8":{"n":1},\n"1.1.1.1":{}}', /no field of its objects has an address .* --format json --items/],
     ['name,ip\n', /one line, the header of a table with the columns name, ip, and no records/],
     // Tabs in what may have been JSON would make something else of it.
     ['{"src":"8.8.8.8","n":NaN}\n', /looks like JSON and is not: .*jq/],
     ['{\n  // src\n  "src": "8.8.8.8"\n}\n', /looks like JSON/],
     ["[{'src': '8.8.8.8', 'n': None}]\n", /looks like JSON/],
-    ['{src: "8.8.8.8"}\n', /looks like JSON/],
     ['callback({"src":"8.8.8.8"});\n', /JSON in a script or after comments/],
     ['// a\nvar x = [\n {"src":"8.8.8.8"}\n];\n', /JSON in a script/],
     [')]}\'\n[{"src":"8.8.8.8"}]\n', /JSON in a script/],
