@@ -113,12 +113,13 @@ export function rankOf(path: string, names: AddressNames): number {
   if (has(untrusted, tails) || tails.some((one) => names.labels.untrusted?.includes(one))) return RANKS.untrusted;
   const place = placeOf(whole, client);
   if (place !== undefined) return place;
-  if (machine.has(whole)) return RANKS.machine;
+  const name = keys.at(-1)!;
+  if (machine.has(whole) || (name.endsWith('ip') && machine.has(name))) return RANKS.machine;
   const words = wordsOf(path.slice(-MAX_NAME));
   const lastWords = wordsOf(path.slice(-MAX_NAME).split(KEYS).at(-1)!);
   if (has(never, lastWords)) return RANKS.never;
   const parts = [...tails, ...words];
-  const last = keys.length > 1 && keys.at(-1)!.startsWith('client') ? placeOf(keys.at(-1)!, client) : undefined;
+  const last = keys.length > 1 && name.startsWith('client') ? placeOf(name, client) : undefined;
   if (last !== undefined) return last;
   if (has(server, parts)) return RANKS.server;
   const places = parts.flatMap((part) => client.get(part) ?? []);

@@ -83,7 +83,7 @@ class Fields {
     const trimmed = value.trim();
     if (NO_ADDRESS.test(trimmed) || trimmed.endsWith(SERVICE)) return;
     one.all++;
-    const plain = value.replace(COLOR, '');
+    const plain = value.includes('\x1b') ? value.replace(COLOR, '') : value;
     if (plain !== value) one.colored++;
     this.#added.push([one, plain]);
   }
