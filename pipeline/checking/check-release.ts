@@ -8,6 +8,7 @@ import ipaddr from 'ipaddr.js';
 import type { Family } from '../../src/address/parse.js';
 import { addressWords, compareAddresses } from '../../src/address/words.js';
 import { resolveCountry } from '../../src/country/country.js';
+import { recordLabel } from '../../src/database/diff.js';
 import type { VerifiedRelease } from '../../src/database/verify.js';
 import type { BoundedRanges } from '../../src/range/columns.js';
 import { COUNTRIES, KINDS, NETWORKS, type Partition } from '../../src/rangefile/partitions.js';
@@ -351,10 +352,7 @@ class PartitionAnswers {
     const file = this.#file;
     const record =
       file.records[family === 4 ? file.record4[findIPv4(file, words[0]! | 0)]! : file.record6[findIPv6(file, words)]!]!;
-    if (record.kind === 'country') return record.code;
-    if (record.kind === 'network') return `AS${record.asn}`;
-    if (record.kind === 'label') return record.row;
-    return record.kind === 'embedded' ? record.scheme : record.reason;
+    return record.kind === 'label' ? record.row : recordLabel(record);
   }
 
   inMirror(family: Family, address: bigint): string {

@@ -83,14 +83,22 @@ export function mergeKinds({ sources, lists, reference }: KindInput): PartitionC
     for (const ranges of prefixesOf(source)) add(ranges, KIND_LAYERS[NETWORK_KINDS.indexOf(network.kind)]!, position);
   }
   addSpecialRanges(builders, special, table.records, none);
+  /** The record of each answer. */
+  const known: Record<number, number> = {};
   const merge = (family: Family): RangeColumns => {
     const candidates = builders[family].finish();
     return mergeRows(candidates, [ANYCAST, ...KIND_LAYERS], ({ rows, other }) => {
       if (other >= 0) return candidates.value[other]!;
-      const [anycast = -1, ...ofKind] = rows;
-      const row = ofKind.findLast((candidate) => candidate >= 0);
-      const network = row === undefined ? undefined : networks[candidates.value[row]!];
-      return table.indexOf(anycast >= 0 || unlisted[0], network?.kind ?? unlisted[1], network?.operator ?? null);
+      let position = -1;
+      for (let layer = rows.length - 1; layer > 0 && position < 0; layer--) {
+        if (rows[layer]! >= 0) position = candidates.value[rows[layer]!]!;
+      }
+      const isAnycast = rows[0]! >= 0;
+      const { kind = unlisted[1], operator = null } = networks[position] ?? {};
+      // There are hundreds of thousands of ranges, and few answers.
+      const answer = 2 * position + Number(isAnycast);
+      known[answer] ??= table.indexOf(isAnycast || unlisted[0], kind, operator);
+      return known[answer];
     });
   };
   return { v4: merge(4), v6: merge(6), records: table.records };
