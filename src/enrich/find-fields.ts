@@ -213,17 +213,25 @@ function isLabelled(path: string, { untrusted = [], server = [] }: AddressNames[
 
 /**
  * Returns fields of one role in the order in which a record is looked up by them. Events of several kinds share a file: a name that most of
- * them use goes before a better one that few use. A list has several addresses in an event, so it is taken if nothing else is there. Names
+ * them use goes before a better one that few use. A list has several addresses in an event, so it is taken if nothing else is there, in all records or in one. Names
  * that have a role by one of their words only are not alternatives of others.
  */
 function inOrder(group: readonly Ranked[], names: AddressNames): Ranked[] {
   const all = group.filter(({ path }) => !path.includes('[]'));
+  const isClientList = ({ path, rank }: Ranked): boolean =>
+    rank < RANKS.unnamed && path.endsWith('[]') && isClientKey(path.slice(0, -2), names);
+  const lists = group.filter(isClientList);
   const named = all.filter(({ path }) => isClientKey(path, names));
   const single = named.length > 0 ? named : all;
-  if (single.length === 0) return [...group].sort((a, b) => a.rank - b.rank).slice(0, 1);
+  if (single.length === 0) {
+    const [first] = [...group].sort((one, other) => one.rank - other.rank);
+    return isClientList(first!)
+      ? [first!, ...lists.filter((one) => one !== first)].slice(0, MAX_ALTERNATIVES)
+      : [first!];
+  }
   const most = Math.max(...single.map(({ addresses }) => addresses));
   const order = ({ rank, addresses }: Ranked): number => (addresses < LEAST_PART * most ? rank + RANKS.unnamed : rank);
-  return single.sort((a, b) => order(a) - order(b)).slice(0, MAX_ALTERNATIVES);
+  return [...single.sort((a, b) => order(a) - order(b)), ...lists].slice(0, MAX_ALTERNATIVES);
 }
 
 /** Returns a key as it is written in a path. */

@@ -63,7 +63,8 @@ it.skipIf(missing)(
     await Promise.all(Array.from({ length: NODES }, (_, at) => cluster.resume(at)));
     await produce(20);
     await hasOutput(40, KAFKA_SESSION_MS + 2 * KAFKA_REBALANCE_MS + 3 * KAFKA_REQUEST_TIMEOUT_MS);
-    worker.kill('SIGKILL');
+    worker.kill('SIGTERM');
+    expect((await once(worker, 'exit'))[0]).toBe(0);
   },
 );
 

@@ -8,7 +8,6 @@ import { makeCertificates } from '../stream/credentials.js';
 import { KafkaCluster, missingKafka, recordErrors, testRecord, USER } from '../stream/kafka.js';
 import { ipatlas } from '../support/in-process.js';
 import { publishBlocks, SMALL_WORLD, smallRelease, temporaryDir } from '../support/release.js';
-import { until } from '../support/serve.js';
 
 const missing = missingKafka();
 if (missing) it(missing, ({ skip }) => skip(missing));
@@ -224,21 +223,6 @@ describe.skipIf(missing)('a worker on Kafka', { concurrent: true }, () => {
       expect(code, stderr).toBe(0);
       expect(await recordErrors(cluster, 'secured', output, dataDir)).toEqual({ errors: [], records: 5 });
     }
-  });
-
-  it('shares the partitions with others, takes over those of one that is killed, and ends on SIGTERM', async () => {
-    await cluster.produce([{ create: ['d'], partitions: 4, replicas: 1 }, ...records('d', 200, 4)]);
-    await cluster.work(...flags('d', 'd-geo', '--init', '--once'));
-    const [killed, stopped] = [cluster.worker(...flags('d', 'd-geo')), cluster.worker(...flags('d', 'd-geo'))];
-    await cluster.produce(records('d', 400, 4, 200));
-    await until(async () => (await cluster.read('d-geo')).length > 200, 'output');
-    killed.kill('SIGKILL');
-    await cluster.produce(records('d', 400, 4, 600));
-    await until(async () => (await cluster.read('d-geo')).length === 1_000, 'all output', 60_000);
-    stopped.kill('SIGTERM');
-    await until(() => stopped.exitCode !== null, 'the end', 60_000);
-    expect(stopped.exitCode).toBe(0);
-    expect(await recordErrors(cluster, 'd', 'd-geo', dataDir)).toEqual({ errors: [], records: 1_000 });
   });
 });
 
