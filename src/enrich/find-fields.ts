@@ -436,6 +436,8 @@ const isComment = (line: string): boolean => line.startsWith('#');
 const SEPARATOR = /^"?sep=([^"])"?$/i;
 /** The name of a column, which may end in a unit. */
 const COLUMN_NAME = /^[\p{L}\p{N}_#@*"' \r\n,.:/()%+&?$€=-]{1,100}(?:\[[^\]]{0,20}\])?$/u;
+/** The beginning of an event in CEF or LEEF, in which bars are between the parts of a header. */
+const EVENT = /\b(?:CEF:\d|LEEF:\d\.\d)\|/;
 /** The header of syslog, after which a message may have a delimiter. */
 const SYSLOG = /^(?:<\d{1,3}>|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )/;
 /** A row of `"key=value"`. */
@@ -641,7 +643,8 @@ function findAny(text: string, isWhole: boolean, given: ExplicitFlags, names: Ad
   const directives = format === undefined ? findInDirectives(lines, names) : undefined;
   if (directives !== undefined) return directives;
   const separator = SEPARATOR.exec(lines[0]!)?.[1];
-  const delimiters = (delimiter ?? separator) ? [(delimiter ?? separator)!] : [',', '\t', ';', '|'];
+  const guessed = lines.some((line) => EVENT.test(line)) ? [',', '\t', ';'] : [',', '\t', ';', '|'];
+  const delimiters = (delimiter ?? separator) ? [(delimiter ?? separator)!] : guessed;
   const entries = lines.filter((line) => !isComment(line));
   const first = entries[0] ?? '';
   // A table that is called one, with the default column, is read without a guess.

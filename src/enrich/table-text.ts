@@ -44,7 +44,11 @@ export function rowsOf(lines: readonly string[], delimiter: string): string[][] 
   const rows: string[][] = [];
   let joins = true;
   for (let at = 0; at < lines.length; at++) {
-    const { cells, ...first } = cellsOf(lines[at]!, delimiter);
+    const line = lines[at]!;
+    // As the kernel reads it.
+    const escaped = line.includes('\\"') ? cellsOf(line.replaceAll('\\"', '""'), delimiter) : undefined;
+    const isEscaped = escaped?.open === undefined && rows.some(({ length }) => length === escaped?.cells.length);
+    const { cells, ...first } = isEscaped ? escaped! : cellsOf(line, delimiter);
     let { open } = first;
     let last = at;
     while (joins && open !== undefined && last + 1 < lines.length) {

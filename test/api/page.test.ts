@@ -196,7 +196,7 @@ describe('the files of the page', () => {
       sizes.reduce((sum, [name, size]) => sum + (pattern.test(name) ? size : 0), 0);
     expect(sizes.length).toBeGreaterThan(6);
     expect(bytes(/^(?!worker|kernel|document)/)).toBeLessThan(40_000);
-    expect(bytes(/^(worker|kernel)\./)).toBeLessThan(70_000);
+    expect(bytes(/^(worker|kernel)\./)).toBeLessThan(74_000);
     expect(bytes(/./)).toBeLessThan(120_000);
   });
 

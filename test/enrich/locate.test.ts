@@ -55,7 +55,6 @@ describe('located addresses', () => {
         [a, a],
       ],
       [{ field: 'm', inText: true }, `{"m":"\\ud83d\\ude00 \\"${c}\\" client=${a} \\u00e9${a}-${c}"}\n`, [a]],
-      // Of several texts, those with the best role count.
       [{ field: 'm[]', inText: true }, `{"m":["to ${b}","src=${c}","client=${a}",5,"at ${b}"]}\n{"m":[]}\n`, [a]],
       [{ format: 'list', lenient: true }, `${c},${a},x,${b}\n`, [c]],
       [{ format: 'csv', lenient: true }, `ip,b\n"x ""${c}"", ${b}",\n"${a}",${c}\n`, [b, a]],

@@ -154,6 +154,13 @@ describe('a table', () => {
     expect(counts.invalid_address).toBeGreaterThan(20);
   });
 
+  it('has quotes after backslashes in a text where a record has its cells only then', async () => {
+    const texts = ['"x \\"y\\", z"', '"{\\"a\\":1,\\"b\\":2}"', '"C:\\"', '"a,\\\\"', '"x \\", y'];
+    const records = texts.map((text) => `${text},8.8.8.8\n`).join('');
+    const { counts } = await enrich([`a,ip\n${records}`], optionsOf({ delimiter: ',' }));
+    expect(counts).toMatchObject({ found: 4, invalid_line: 1 });
+  });
+
   it('without a header equals the oracle', async () => {
     await fc.assert(
       fc.asyncProperty(nastyTables(8), SETTINGS, async ({ delimiter, text }, settings) => {

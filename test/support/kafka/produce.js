@@ -14,7 +14,7 @@ const options = {
 const admin = new Admin(options);
 const producer = new Producer({ ...options, idempotent: true });
 
-/** A line may also create topics, remove some or their first records, join a group, and may begin and abort a transaction. */
+/** A line may also create topics, remove some or their first records, join a group as a member that is never heard again, and may begin and abort a transaction. */
 async function run({ create, partitions, replicas, configs, remove, expire, upTo, join, of }) {
   if (create !== undefined) await admin.createTopics({ topics: create, partitions, replicas, configs });
   if (remove !== undefined) await admin.deleteTopics({ topics: remove });
@@ -23,7 +23,6 @@ async function run({ create, partitions, replicas, configs, remove, expire, upTo
     await admin.deleteRecords({ topics: [{ name: expire, partitions: first }] });
   }
   if (join !== undefined) {
-    // A member with the protocol of the others, which is never heard again.
     const { protocol } = (await admin.describeGroups({ groups: [join] })).get(join);
     const times = { sessionTimeout: 30_000, rebalanceTimeout: 30_000 };
     const member = new Consumer({ ...options, groupId: join, protocols: [{ name: protocol, version: 1 }], ...times });

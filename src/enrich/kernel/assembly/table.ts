@@ -11,11 +11,11 @@ import {
   SHAPE_TARGET_COUNT,
   SHAPE_TARGETS,
 } from '../abi';
-import { CARRIAGE_RETURN, TAB } from './ascii';
+import { BACKSLASH, CARRIAGE_RETURN, QUOTE, TAB } from './ascii';
 import { addPlainLine, endOtherLine, flushBatch } from './batch';
 import { brokenEnd, recordEnds, separatorsOf, startCells } from './cells';
 import { equal, VECTOR } from './masks';
-import { fieldCount, setDelimiter, shape, valueOffsets } from './settings';
+import { delimiter, fieldCount, setDelimiter, shape, valueOffsets } from './settings';
 import { setCells } from './slot';
 
 /** The number of wanted columns; the columns, 4 bytes each. */
@@ -54,6 +54,29 @@ let wanted: u32 = 0;
     for (; column + 1 < wanted; column++) delimiters &= delimiters - 1;
     noteCell(vector + <usize>ctz(delimiters) + 1);
   }
+}
+
+/**
+ * Notes the wanted cells of a record in which a quote after a backslash is text, as MySQL and others write it.
+ *
+ * @returns whether the record has such a quote, and as many cells as there are columns
+ */
+function noteEscapedCells(start: usize, close: usize, columnCount: u32): bool {
+  startRecord(start);
+  let hasEscape = false;
+  let isOpen = false;
+  let cell = start;
+  let column: u32 = 0;
+  for (let at = start; at < close; at++) {
+    const byte: u32 = load<u8>(at);
+    if (byte == BACKSLASH && isOpen) hasEscape = load<u8>(++at) == <u8>QUOTE || hasEscape;
+    else if (byte == QUOTE) isOpen = isOpen != (load<u8>(cell) == <u8>QUOTE);
+    else if (byte == delimiter && !isOpen) {
+      cell = at + 1;
+      if (++column == wanted) noteCell(cell);
+    }
+  }
+  return hasEscape && !isOpen && column + 1 == columnCount;
 }
 
 /** Whether the records that are read have tabs between their cells, see `SHAPE_TAB_STYLE`. It is the same for most records of a file. */
@@ -127,8 +150,9 @@ export function processRecords(from: usize, end: usize, inputEnd: usize): usize 
       const after = min(at + 1, inputEnd);
       let full: usize = 0;
       if (close == start) full = endOtherLine(start, after, true);
-      else if (column + 1 == columnCount || columnCount == ANY_COLUMNS) full = addPlainLine(start, close, after, style);
-      else {
+      else if (column + 1 == columnCount || columnCount == ANY_COLUMNS || noteEscapedCells(start, close, columnCount)) {
+        full = addPlainLine(start, close, after, style);
+      } else {
         setCells(column + 1);
         full = endOtherLine(start, after, false);
       }
