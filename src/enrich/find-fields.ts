@@ -451,19 +451,21 @@ function areNames(cells: readonly string[]): boolean {
   return cells.every((cell) => cell.trim() === '' || COLUMN_NAME.test(cell)) && !hasAddress(cells);
 }
 
-/** A key of what JSON may have been: of JavaScript, Python or Ruby. */
-const KEY = /(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*')\s*(?::|=>)|[A-Za-z_$][\w$]*\s*:\s*(?:["'[{]|\d+\s*[,}])/.source;
-/** Returns whether cells are no names of columns: two are the same, or one is empty. */
+/** Returns whether two cells have the same text, or one is empty: names of columns differ. */
 function hasSame(cells: readonly string[]): boolean {
   return new Set(cells).size < cells.length || cells.includes('');
 }
+
+/** A key of what JSON may have been: of JavaScript, Python or Ruby. */
+const KEY = /(?:"(?:[^"\\\n]|\\.)*"|'[^'\n]*')\s*(?::|=>)|[A-Za-z_$][\w$]*\s*:\s*(?:["'[{]|\d+\s*[,}])/.source;
 
 /** The beginning of what JSON may have been, into which no tabs are written. */
 const LOOKS_LIKE_JSON = new RegExp(
   `^\\s*(?:\\{\\s*(?:${KEY}|[\\r\\n])|\\[\\s*(?:[\\r\\n]|\\{\\s*(?:${KEY}|[\\r\\n])|(?:\\[\\s*)?["'][^"'\\n]*["']\\s*,))`,
 );
-/** What a script has before JSON: comments, a call, an assignment, or what keeps it from running. */
+/** A comment before JSON. */
 const REMARK = /^\s*(?:(?:\/\/|#)[^\n]*\n|\/\*[\s\S]*?\*\/)/;
+/** What a script has before JSON: a call, an assignment, or what keeps it from running. */
 const SCRIPT =
   /^\s*(?:\)\]\}',?|(?:for ?\(;;\)|while ?\(1\));|[\w$.]*\(|(?:(?:export )?(?:var|let|const) [\w$]+ ?|[\w$.]+ )=|export default )(?=\s*[{[])/;
 

@@ -19,7 +19,7 @@ beforeAll(() => {
   writeFileSync(join(cwd, 'sources.json'), JSON.stringify({ sources: [list] }));
 });
 
-/** What a web team does: serves the API behind nginx, configured as docs/api.md says. */
+/** A web team serves the API behind nginx, with the configuration that docs/api.md shows. */
 const SERVE_BEHIND_NGINX = `
 "$NODE" "$MAIN" serve --host 127.0.0.1 --port ${API_PORT} --trust-proxy 127.0.0.1 2> log &
 {
